@@ -125,7 +125,9 @@ def test_step_goes_on_under_the_next_node_daemon(node: RunningNode, run: Run) ->
 
 
 def test_processes_of_a_killed_step_daemon_are_ended(node: RunningNode, run: Run) -> None:
-    node.start_step(run, "trap '' TERM HUP; exec sleep 600", input="/dev/null")
+    node.start_step(
+        run, "trap '' TERM HUP; exec sleep 600", tasks=(TaskStart(0, input="/dev/null"),)
+    )
     directory = node.directories.step_path(run, 0)
     wait_until((directory / "started").exists, "the start of the step")
     start = read_start(str(directory))

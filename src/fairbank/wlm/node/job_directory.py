@@ -134,6 +134,8 @@ class JobDirectories:
         memory = create_step_group(run_memory_group(self.path(start.run)), str(start.step))
         step = Step(
             **{field: getattr(start, field) for field in _OF_STEP},
+            input="",  # each task has its own files, or streams to srun
+            output="",
             tasks=[self._task(task, allowed) for task in start.tasks],
             seconds=seconds,
             kill_wait=kill_wait,

@@ -129,9 +129,6 @@ class StartStep(Message, frozen=True, kw_only=True):
     arguments: tuple[str, ...] = ()
     environment: tuple[bytes, ...]
     directory: str
-    input: str = ""
-    output: str = ""
-    error: str = ""
     append: bool = False
     input_rank: int | None = None
     terminal: Annotated[tuple[int, ...], msgspec.Meta(max_length=2)] = ()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import cast
-
-import msgspec
+from typing import Any, NamedTuple, cast
 
 from fairbank.core.hostlist import compress
 from fairbank.core.submission.file_patterns import Symbols, expand_pattern, task_symbols
@@ -14,34 +12,35 @@ from fairbank.core.submission.task_cpus import CpuBinding
 from fairbank.wlm.controller.nodes.job_environment import run_lengths, to_entries
 from fairbank.wlm.core.effects import StartTasks
 from fairbank.wlm.core.steps.step import StepGrant, WlmStep
+from fairbank.wlm.protocol.commands import CreateStepRequest
 from fairbank.wlm.protocol.messages import StartStep, TaskStart
 
 
-class StepLaunch(msgspec.Struct, frozen=True, kw_only=True):
-    """Launch of a step, as srun asks for it.
-
-    `arguments` are those of all tasks, `programs` those of single ranks. `environment` has entries
-    NAME=value. `input`, `output` and `error` are patterns of files that the tasks open, empty for
-    streams. `symbols` are the values of their symbols that all tasks share. `input_rank` is the
-    only task that gets the input; None: all. `terminal` are rows and columns; none: no terminal.
+class StepLaunch(NamedTuple):
+    """Launch of a step: the request of srun, its options as values, and the symbols of file
+    patterns that all tasks share.
     """
 
-    arguments: tuple[str, ...] = ()
-    programs: Mapping[int, tuple[str, ...]] = {}
-    environment: tuple[bytes, ...] = ()
-    directory: str
-    umask: int = 0o022
-    limits: Mapping[str, int] = {}
-    input: str = ""
-    output: str = ""
-    error: str = ""
-    append: bool = False
-    symbols: Mapping[str, int | str] = {}
-    input_rank: int | None = None
-    terminal: tuple[int, ...] = ()
-    binding: CpuBinding = CpuBinding()
-    prolog: str = ""
-    epilog: str = ""
+    request: CreateStepRequest
+    options: Mapping[str, Any]
+    symbols: Symbols
+
+    @property
+    def binding(self) -> CpuBinding:
+        binding: CpuBinding = self.options.get("cpu-bind", CpuBinding())
+        return binding
+
+    def program(self, option: str) -> tuple[str, ...]:
+        """Return the path of the program that an option names; nothing if there is none."""
+        name = self.options.get(option)
+        return (str(PurePosixPath(self.request.directory, name)),) if name else ()
+
+    def path(self, pattern: str, symbols: Symbols) -> str:
+        """Return the path of a file; empty for a stream."""
+        if not pattern:
+            return ""
+        path = expand_pattern(pattern, self.symbols | symbols, field="output")
+        return str(PurePosixPath(self.request.directory, path))
 
 
 def start_step_message(
@@ -63,6 +62,7 @@ def start_step_message(
     """
     step = start.step
     launch = cast("StepLaunch", start.launch)
+    request = launch.request
     names = [grant.node for grant in step.grants]
     grant = step.grants[names.index(node)]
     return StartStep(
@@ -70,17 +70,20 @@ def start_step_message(
         step=step.number,
         node_index=names.index(node),
         tasks=tuple(_tasks(step, grant, launch, names.index(node), cpus_of_cores)),
-        arguments=launch.arguments,
-        environment=(*launch.environment, *to_entries(step_variables(step, grant))),
-        directory=launch.directory,
-        append=launch.append,
-        input_rank=launch.input_rank,
-        terminal=launch.terminal,
+        arguments=request.arguments,
+        environment=(
+            *filter(None, request.environment.split(b"\0")),
+            *to_entries(step_variables(step, grant)),
+        ),
+        directory=request.directory,
+        append=launch.options.get("open-mode") == "append",
+        input_rank=request.input_rank,
+        terminal=request.terminal,
         shows_cpus=launch.binding.is_verbose,
-        prologs=_program(launch, launch.prolog),
-        epilogs=_program(launch, launch.epilog),
-        umask=launch.umask,
-        limits=dict(launch.limits),
+        prologs=launch.program("task-prolog"),
+        epilogs=launch.program("task-epilog"),
+        umask=request.umask,
+        limits=request.limits,
         gpus=grant.gpus,
         run_gpus=run_gpus,
     )
@@ -98,36 +101,22 @@ def _tasks(
     per_task = step.request.cpus_per_task
     gpus_each = sum(count for _, count in step.request.gpus_per_task)
     for local, rank in enumerate(grant.ranks):
-        own_symbols = task_symbols(step.run.job_id, step.number, grant.node, node_index, rank)
-        symbols = {**launch.symbols, **own_symbols}
+        symbols = task_symbols(step.run.job_id, step.number, grant.node, node_index, rank)
         own = cpus[local * per_task : (local + 1) * per_task]
         # More tasks than cores: all have all of them.
         own = own if len(own) == per_task and not step.request.overcommit else cpus
         tasks.append(
             TaskStart(
                 rank,
-                launch.programs.get(rank, ()),
+                launch.request.programs.get(rank, ()),
                 tuple(launch.binding.cpus_of(local, own, cpus)),
-                input=_path(launch, launch.input, symbols),
-                output=_path(launch, launch.output, symbols),
-                error=_path(launch, launch.error, symbols),
+                input=launch.path(launch.request.input, symbols),
+                output=launch.path(launch.options.get("output", ""), symbols),
+                error=launch.path(launch.options.get("error", ""), symbols),
                 gpus=grant.gpus[local * gpus_each : (local + 1) * gpus_each],
             )
         )
     return tasks
-
-
-def _program(launch: StepLaunch, name: str) -> tuple[str, ...]:
-    """Return the path of a program; nothing if there is none."""
-    return (str(PurePosixPath(launch.directory, name)),) if name else ()
-
-
-def _path(launch: StepLaunch, pattern: str, symbols: Symbols) -> str:
-    """Return the path of a file; empty for a stream."""
-    if not pattern:
-        return ""
-    path = expand_pattern(pattern, symbols, field="output")
-    return str(PurePosixPath(launch.directory, path))
 
 
 def step_variables(step: WlmStep, grant: StepGrant) -> dict[str, str]:

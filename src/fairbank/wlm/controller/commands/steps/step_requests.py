@@ -11,7 +11,6 @@ from fairbank.core.submission.gpus import requested_gpus
 from fairbank.core.submission.options import read_values
 from fairbank.core.submission.resources import requested_tasks, step_nodes, tasks_per_node_of_step
 from fairbank.core.submission.support import check_supported
-from fairbank.core.submission.task_cpus import CpuBinding
 from fairbank.core.submission.values import Distribution, NodeRange
 from fairbank.wlm.controller.commands.submissions import as_gpus, check_words
 from fairbank.wlm.controller.job_files import symbols_of
@@ -39,24 +38,7 @@ def build_step(request: CreateStepRequest, state: CoreState) -> CreateStep:
     words = (*request.arguments, *(word for words in request.programs.values() for word in words))
     check_words(request.environment, words)
     values = read_values(request.options, "srun")
-    launch = StepLaunch(
-        arguments=request.arguments,
-        programs=request.programs,
-        environment=tuple(entry for entry in request.environment.split(b"\0") if entry),
-        directory=request.directory,
-        umask=request.umask,
-        limits=request.limits,
-        input=request.input,
-        output=values.get("output", ""),
-        error=values.get("error", ""),
-        append=values.get("open-mode") == "append",
-        symbols=symbols_of(job.request, job.submission),
-        input_rank=request.input_rank,
-        terminal=request.terminal,
-        prolog=values.get("task-prolog", ""),
-        epilog=values.get("task-epilog", ""),
-        binding=values.get("cpu-bind", CpuBinding()),
-    )
+    launch = StepLaunch(request, values, symbols_of(job.request, job.submission))
     return CreateStep(request.job, _step_request(request, values), launch)
 
 
