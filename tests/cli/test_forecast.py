@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.cluster.share import ShareRow
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.regimes import RankingRule, level_of
+from fairbank.report.slurm.sshare import ShareRow
 from fairbank.slurm.fairshare_view.shares import recovery_times
 from tests.cli.conftest import CommandResult, Run
 from tests.cli.output_values import fold

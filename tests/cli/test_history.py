@@ -14,10 +14,10 @@ from xml.etree import ElementTree
 import pytest
 
 from fairbank.cli.framework.exit_codes import NO_ANSWER
-from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.priority.fairshare.regimes import RankingRule
+from fairbank.report.slurm.sshare import ShareRow
 from fairbank.slurm.fairshare_view.shares import daily_records
 from tests.cli.conftest import Run
 from tests.support.fairshare_recordings import printed

@@ -9,12 +9,10 @@ from datetime import UTC
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 
-from fairbank.cluster.share import ShareRow
 from fairbank.priority.fairshare.regimes import RankingRule
 from fairbank.report.slurm.layout import SlurmColumn
-from fairbank.report.slurm.sshare import lines, parse_fields
+from fairbank.report.slurm.sshare import ShareRow, lines, parse_fields
 from fairbank.slurm.fairshare_view.shares import compute_shares
 from fairbank.slurm.rankings import Shares, read_shares
 
@@ -78,7 +76,7 @@ def test_wrong_figure_is_found(figure: str) -> None:
     result = sshare_output(SETUPS[0])
     rows = list(result.rows)
     at = next(at for at, row in enumerate(rows) if row.user and 0 < (getattr(row, figure) or 0) < 1)
-    rows[at] = structs.replace(rows[at], **{figure: getattr(rows[at], figure) + 0.000001})
+    rows[at] = rows[at]._replace(**{figure: getattr(rows[at], figure) + 0.000001})
     (line,) = differences(rows, result.rule)
     assert f"of {rows[at].user} in {rows[at].account}: Slurm says" in line
 

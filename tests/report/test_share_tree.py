@@ -8,12 +8,12 @@ import math
 
 import pytest
 
-from fairbank.cluster.share import ShareRow
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.regimes import RankingRule, level_of
 from fairbank.report.columns import DisplayFormat
 from fairbank.report.fair_share import TREE_COLUMNS, reading_guide, tree_data, tree_rows
 from fairbank.report.share_forecast import Recovery, assumptions
+from fairbank.report.slurm.sshare import ShareRow
 from fairbank.report.tables import table
 
 DAY = 86_400

@@ -7,9 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from msgspec import structs
 
-from fairbank.cluster.share import ShareRow
 from fairbank.core.slurm_numbers import ON_PARENT, STATIC_TRES
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.columns import Wholes
@@ -23,6 +21,7 @@ from fairbank.priority.fairshare.tree import (
 )
 from fairbank.priority.settings import Algorithm
 from fairbank.report.slurm.sprio import PriorityRow, WeightRow
+from fairbank.report.slurm.sshare import ShareRow
 from fairbank.slurm.fairshare_view.priorities import compute_priorities, weights_of
 from fairbank.slurm.parsers.config import TRES as WEIGHED_TRES
 from fairbank.slurm.parsers.config import read_config, read_settings, read_tracked_tres
@@ -79,7 +78,7 @@ def expected_shares(
     ]
     # 25.11 and 26.05 print no factor of accounts under the classic rules either.
     newest = release_of(read_config(state.config)["SLURM_VERSION"]) >= (25, 11)
-    return [structs.replace(row, factor=None) if newest and not row.user else row for row in rows]
+    return [row._replace(factor=None) if newest and not row.user else row for row in rows]
 
 
 def _expected_share(tree: Tree, figures: Standings, index: int, row: Row, running: str) -> ShareRow:

@@ -13,14 +13,12 @@ from random import Random
 
 import numpy as np
 import pytest
-from msgspec import structs
 
-from fairbank.cluster.share import ShareRow
 from fairbank.priority.fairshare.columns import Longs
 from fairbank.priority.settings import Algorithm
 from fairbank.report.slurm import sprio, sshare
 from fairbank.report.slurm.sprio import PriorityRow, WeightRow, default_format, parse_format
-from fairbank.report.slurm.sshare import default_fields
+from fairbank.report.slurm.sshare import ShareRow, default_fields
 from fairbank.slurm.parsers.config import read_algorithm
 from tests.slurm import random_associations
 from tests.slurm.conftest import RecordFigure, own_cluster
@@ -293,7 +291,7 @@ def _in_order(slurm: Cluster, rows: list[ShareRow]) -> list[ShareRow]:
     by_number = {row.number: row for row in rows}
     return [
         by_number[row.number]
-        for row in share_order.in_order([structs.replace(row, partition="") for row in rows])
+        for row in share_order.in_order([row._replace(partition="") for row in rows])
     ]
 
 

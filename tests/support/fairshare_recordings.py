@@ -8,8 +8,8 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from fairbank.cluster.share import ShareRow
 from fairbank.report.slurm.sprio import PriorityRow, WeightRow
+from fairbank.report.slurm.sshare import ShareRow
 from fairbank.slurm.fairshare_view.priorities import PriorityInputs, priority_row, weights_of
 from fairbank.slurm.fairshare_view.shares import share_rows
 from fairbank.slurm.parsers import config, sacctmgr, sprio, sshare

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbank.cluster.share import ShareRow
+from fairbank.report.slurm.sshare import ShareRow
 
 
 def in_order(rows: Sequence[ShareRow]) -> list[ShareRow]:

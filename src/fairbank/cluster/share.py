@@ -1,4 +1,4 @@
-"""Fair share of an association, as Slurm reports it and as the bank keeps it by day."""
+"""Fair share of associations, as the bank keeps it by day."""
 
 from __future__ import annotations
 
@@ -34,23 +34,6 @@ class Share(msgspec.Struct, frozen=True):
     def shown_shares(self) -> str | int | None:
         """Shares as sshare prints them."""
         return "parent" if self.shares == ON_PARENT else self.shares
-
-
-class ShareRow(Share, frozen=True, kw_only=True):
-    """Row of sshare. `parent` is empty for the root and for users; None is a blank cell."""
-
-    parent: str = ""
-    norm_usage: float | None = None
-    limits: str = ""
-    """GrpTRESMins, such as `cpu=1000,gres/gpu=60`, in minutes."""
-    used: str = ""
-    """Usage that counts against the limits, of every TRES, in the same form."""
-    running: str = ""
-    """Remaining time of its running jobs, of every TRES, in the same form."""
-    number: int = 0
-    """Id of the association."""
-    wall: float = 0.0
-    """Minutes that count against GrpWall, which sshare does not print."""
 
 
 class ShareRecord(

@@ -22,9 +22,9 @@ from fairbank.report.slurm.notation import Notation
 from fairbank.report.slurm.sprio import FACTORS
 
 if TYPE_CHECKING:
-    from fairbank.cluster.share import ShareRow
     from fairbank.priority.fairshare.regimes import RankingRule
     from fairbank.report.share_forecast import Recovery
+    from fairbank.report.slurm.sshare import ShareRow
 
 TWO_ANSWERS = (
     "Soonest: the others take what it leaves. Latest: they go on as they do now, and it stays free."

@@ -10,9 +10,9 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
-from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.priority.settings import PrioritySettings
+from fairbank.report.slurm.sshare import ShareRow
 from fairbank.slurm.parsers import config, job_lines, machine, sacctmgr, sprio, squeue, sshare
 from fairbank.slurm.parsers.columns import Table
 from fairbank.slurm.parsers.config import FLAGS, Version

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
-from fairbank.cluster.share import ShareRow
 from fairbank.priority.fairshare.regimes import RankingRule
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.settings import Flag
 from fairbank.report.share_forecast import LevelAfter, Recovery
 from fairbank.report.slurm.sprio import PriorityRow, WeightRow
+from fairbank.report.slurm.sshare import ShareRow
 from fairbank.slurm.commands import output_of
 from fairbank.slurm.fairshare_view import shares as share_view
 from fairbank.slurm.fairshare_view.factor_notes import FactorInputs, FactorNotes

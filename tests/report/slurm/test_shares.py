@@ -10,10 +10,16 @@ from itertools import pairwise
 
 import pytest
 
-from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT
-from fairbank.report.slurm.sshare import COLUMNS, default_fields, lines, parse_fields, select_rows
+from fairbank.report.slurm.sshare import (
+    COLUMNS,
+    ShareRow,
+    default_fields,
+    lines,
+    parse_fields,
+    select_rows,
+)
 from tests.support.fairshare_recordings import printed, recorded_commands, standings
 
 RULES = ("fair-tree", "classic")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import msgspec
-from msgspec import structs
 
-from fairbank.cluster.share import ShareRow
 from fairbank.priority.settings import Flag, MultifactorSettings, PriorityWeights
 from fairbank.report.slurm.sprio import PriorityRow
+from fairbank.report.slurm.sshare import ShareRow
 from fairbank.slurm.fairshare_view.priorities import (
     PriorityInputs,
     compute_priorities,
@@ -124,11 +123,7 @@ def test_computed_factor_is_used_if_it_rounds_to_the_printed_one() -> None:
         ShareRow("chem", "ayla", factor=0.333333),
         ShareRow("chem", "jorge", factor=0.5),
     ]
-    computed = [
-        printed[0],
-        structs.replace(printed[1], factor=1 / 3),
-        structs.replace(printed[2], factor=0.500001),
-    ]
+    computed = [printed[0], printed[1]._replace(factor=1 / 3), printed[2]._replace(factor=0.500001)]
     assert merge_factors(printed, computed) == {
         ("chem", "ayla", ""): 1 / 3,
         ("chem", "jorge", ""): 0.5,

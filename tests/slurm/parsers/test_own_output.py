@@ -6,15 +6,13 @@ import math
 
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
 
-from fairbank.cluster.share import ShareRow
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.settings import MultifactorSettings
 from fairbank.priority.settings import PriorityWeights as Weighed
 from fairbank.report.slurm.sprio import PriorityRow, WeightRow, parse_format, sort_rows
 from fairbank.report.slurm.sprio import lines as lines_of_ranks
-from fairbank.report.slurm.sshare import default_fields, lines, parse_fields
+from fairbank.report.slurm.sshare import ShareRow, default_fields, lines, parse_fields
 from fairbank.slurm.fairshare_view.priorities import consistent_rows, priority_row
 from fairbank.slurm.fairshare_view.shares import share_rows
 from fairbank.slurm.parsers import sprio, sshare
@@ -47,8 +45,7 @@ def trees(draw: st.DrawFn) -> list[ShareRow]:
 
 
 def _row(draw: st.DrawFn, row: ShareRow) -> ShareRow:
-    return structs.replace(
-        row,
+    return row._replace(
         shares=draw(SHARES),
         norm_shares=draw(PARTS),
         usage=draw(st.integers(0, 2**50)),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
-from fairbank.cluster.share import ShareRow
 from fairbank.report.slurm.sprio import PriorityRow
+from fairbank.report.slurm.sshare import ShareRow
 from fairbank.slurm.parsers.config import read_config
-from fairbank.wlm.commands.tables.priorities import ShareLine
 from tests.support.fairshare_recordings import (
     printed,
     priorities_then,
@@ -81,15 +81,10 @@ def test_unknown_letter_of_the_order_is_an_error(controller: RecordingController
     assert error.startswith("sprio: error: Invalid sort specification: ?\n")
 
 
-def shares(rule: str) -> list[ShareLine]:
+def shares(rule: str) -> list[ShareRow]:
     """Return the rows as the controller sends them: JSON has no infinite number."""
-    names = ShareLine._fields
-    rows = [ShareLine(**{name: getattr(row, name) for name in names}) for row in standings(rule)]
-    return [row._replace(level="inf") if row.level == math.inf else row for row in rows]
-
-
-def test_line_of_sshare_has_the_fields_of_the_bank() -> None:
-    assert set(ShareLine._fields) == set(ShareRow.__struct_fields__)
+    level: Any = "inf"
+    return [row._replace(level=level) if row.level == math.inf else row for row in standings(rule)]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="recorded by root, whose own row sshare shows")

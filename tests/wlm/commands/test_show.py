@@ -14,12 +14,12 @@ from fairbank.report.slurm.job_rows import JobLine, JobShare
 from fairbank.report.slurm.machine_rows import LicenseLine, NodeLine, PartitionLine, ReservationLine
 from fairbank.report.slurm.notation import Notation
 from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine
+from fairbank.report.slurm.sshare import ShareRow
 from fairbank.report.slurm.steps import StepLine
 from fairbank.slurm.parsers import config
 from fairbank.slurm.parsers.limits import read_association_limits, read_qos_usage
 from fairbank.slurm.parsers.machine import read_nodes, read_partitions
 from fairbank.wlm.commands.arguments import CommandLine
-from fairbank.wlm.commands.tables.priorities import ShareLine
 from fairbank.wlm.commands.tables.show import show
 from tests.wlm.client.recording_controller import RecordingController
 from tests.wlm.commands.row_answers import NOW, Run, answer_with, last_rows, run
@@ -163,7 +163,7 @@ def test_limits_are_shown_with_their_usage(controller: RecordingController, show
             QosLine("normal", 1),
             QosLine("high", 2, grp_tres="cpu=8", grp_wall=6000, usage=96.5, wall=1.5, used="cpu=6"),
         ],
-        shares=[ShareLine("wg", used="cpu=70", wall=2.25)],
+        shares=[ShareRow("wg", used="cpu=70", wall=2.25)],
         jobs=[running, waiting],
     )  # fmt: skip
     text = shown("assoc_mgr", "flags=assoc,qos", options=["oneliner"])

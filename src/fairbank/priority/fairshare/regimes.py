@@ -11,7 +11,7 @@ from fairbank.core.slurm_numbers import ON_PARENT
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fairbank.cluster.share import ShareRow
+    from fairbank.report.slurm.sshare import ShareRow
 
 EVEN_TOLERANCE = 0.05
 """Deviation from level 1 that still counts as even."""

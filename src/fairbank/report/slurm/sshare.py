@@ -8,14 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
+from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.slurm.layout import SlurmColumn, cells_of, field_lines, table, whole
-from fairbank.report.slurm.notation import Notation, Written, plain
-
-if TYPE_CHECKING:
-    from fairbank.cluster.share import ShareRow
+from fairbank.report.slurm.notation import PARENT, Notation, Written, plain
 
 # In the order in which a name that was cut short is looked for.
 COLUMNS = table(
@@ -36,6 +34,43 @@ COLUMNS = table(
     SlurmColumn("User", "user", plain, width=10),
 )
 _WANTED = re.compile(r"([A-Za-z]+)(?:%(-?\d{1,4}))?", re.ASCII)
+
+
+class ShareRow(NamedTuple):
+    """Association with its fair share.
+
+    `user` is empty for an account, `partition` if it is for all partitions. `shares` is None for
+    the root and ON_PARENT for an association that uses its parent's shares. `usage` is decayed, in
+    billing-seconds; `effective` is the fraction that counts as its own. `level` is None for the
+    root and on the parent's shares, `factor` for accounts. `parent` is empty for the root and for
+    users. `limits` is GrpTRESMins in minutes, such as `cpu=1000,gres/gpu=60`; `used` what counts
+    against it, and `running` the remaining time of its running jobs, both of every TRES. `number`
+    is the id of the association. `wall` is minutes that count against GrpWall, which sshare does
+    not print. None is a blank cell.
+    """
+
+    account: str
+    user: str = ""
+    partition: str = ""
+    shares: int | None = None
+    norm_shares: float = 0.0
+    usage: float = 0.0
+    effective: float | None = None
+    level: float | None = None
+    factor: float | None = None
+    cluster: str = ""
+    parent: str = ""
+    norm_usage: float | None = None
+    limits: str = ""
+    used: str = ""
+    running: str = ""
+    number: int = 0
+    wall: float = 0.0
+
+    @property
+    def shown_shares(self) -> str | int | None:
+        """Shares as sshare prints them."""
+        return PARENT if self.shares == ON_PARENT else self.shares
 
 
 def default_fields(

@@ -11,10 +11,10 @@ from contextlib import suppress
 import msgspec
 
 from fairbank.cluster.accounting_job import UnreadableLine
-from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import FairbankError
 from fairbank.priority.associations import own_association
 from fairbank.priority.fairshare.regimes import classic_factor
+from fairbank.report.slurm.sshare import ShareRow
 from fairbank.slurm.commands import TIMEOUT_SECONDS, output_of
 from fairbank.slurm.output import SlurmOutput
 from fairbank.slurm.parsers.config import Version

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairbank.cluster.accounting_job import UnreadableLine
-from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import parse_counts
 from fairbank.jobqueue.factors import FactorCluster, FactorJob, FactorPartition
@@ -23,6 +22,7 @@ from fairbank.priority.settings import (
     PriorityWeights,
 )
 from fairbank.report.slurm.sprio import PriorityRow, WeightRow
+from fairbank.report.slurm.sshare import ShareRow
 from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.sprio import (
     COMMAND,

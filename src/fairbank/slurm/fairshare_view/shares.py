@@ -10,9 +10,7 @@ from math import inf, isfinite
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 
-from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.classic import classic
@@ -31,6 +29,7 @@ from fairbank.priority.fairshare.tree import (
 from fairbank.priority.settings import Algorithm, FairShare, MultifactorSettings
 from fairbank.report.share_forecast import LevelAfter, Recovery
 from fairbank.report.slurm.sprio import FACTORS
+from fairbank.report.slurm.sshare import ShareRow
 from fairbank.slurm.fairshare_view.priorities import weights_of
 
 RANKED_USERS_MAX = 500_000
@@ -55,7 +54,7 @@ def share_rows(rows: Sequence[ShareRow], *, fair_tree: bool) -> list[ShareRow]:
         for row, factor in zip(rows, exact, strict=True)
     ):
         return list(rows)
-    return [structs.replace(row, factor=factor) for row, factor in zip(rows, exact, strict=True)]
+    return [row._replace(factor=factor) for row, factor in zip(rows, exact, strict=True)]
 
 
 def ranking_rule(
@@ -206,7 +205,7 @@ def with_changes(rows: Sequence[ShareRow], shares: Mapping[str, int]) -> list[Sh
                 remedy="`fairbank share` lists the accounts",
             )
     return [
-        row if row.user else structs.replace(row, shares=shares.get(row.account, row.shares))
+        row if row.user else row._replace(shares=shares.get(row.account, row.shares))
         for row in rows
     ]
 
@@ -261,8 +260,7 @@ def _row(row: ShareRow, at: int, tree: Tree, stands: Standings) -> ShareRow:
     level = row.level if root else 0.0
     if not root and isinstance(stands, FairTreeResult):
         level = float(stands.level[at])
-    return structs.replace(
-        row,
+    return row._replace(
         norm_shares=float(stands.norm_shares[at]),
         usage=float(np.floor(stands.usage[at])),
         norm_usage=None if root else float(stands.norm_usage[at]),

@@ -7,12 +7,11 @@ from functools import partial
 import msgspec
 
 from fairbank.cluster.accounting_job import UnreadableLine
-from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.report.slurm.layout import names_in
 from fairbank.report.slurm.notation import PARENT
-from fairbank.report.slurm.sshare import COLUMNS
+from fairbank.report.slurm.sshare import COLUMNS, ShareRow
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import PIPE, Cells, Records, Table, read_rows, split_records
 from fairbank.slurm.parsers.values import ParsedRows

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.cluster.share import ShareRow
     from fairbank.report.columns import Row
+    from fairbank.report.slurm.sshare import ShareRow
     from fairbank.slurm.rankings import Shares
 
 SSHARE = "sshare -a -l -P"

@@ -10,9 +10,9 @@ from fairbank.core.errors import Conflict
 from fairbank.report.slurm.accounting_json import tres_counts
 from fairbank.report.slurm.job_rows import JobLine
 from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine
+from fairbank.report.slurm.sshare import ShareRow
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import CommandLine
-from fairbank.wlm.commands.tables.priorities import ShareLine
 from fairbank.wlm.commands.tables.rows import fetch
 
 _ALL = ("assoc", "qos")
@@ -92,7 +92,7 @@ def show_limits(line: CommandLine, words: Sequence[str]) -> int:
 def _shares(controller: Controller) -> list[Any]:
     """Return the shares; none under priority/basic, which has no usage."""
     try:
-        return fetch(controller, "shares", ShareLine, ShareLine._fields).rows
+        return fetch(controller, "shares", ShareRow, ShareRow._fields).rows
     except Conflict:
         return []
 
@@ -128,7 +128,7 @@ def _associations(
             of_users[account, ""].append(job)
             account = parents.get(account, "")
     for line in lines:
-        share = by_key.get((line.account, line.user, line.partition), ShareLine(line.account))
+        share = by_key.get((line.account, line.user, line.partition), ShareRow(line.account))
         values = _with_usage(line, _sum(of_users[line.account, line.user]), share)
         yield values | {
             "parent": f"{line.parent}({numbers.get(line.parent, 0)})" if line.parent else "",

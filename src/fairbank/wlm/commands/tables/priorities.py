@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from fairbank.core.errors import InvalidInput
-from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.slurm import sprio, sshare
 from fairbank.report.slurm.layout import SlurmColumn
-from fairbank.report.slurm.notation import NULL, PARENT
+from fairbank.report.slurm.notation import NULL
 from fairbank.report.slurm.sprio import PriorityRow, WeightRow
+from fairbank.report.slurm.sshare import ShareRow
 from fairbank.unix_users import user_name
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
@@ -57,36 +57,6 @@ SSHARE_OPTIONS = (
 )
 _WEIGHTS = ("Age", "Assoc", "FairShare", "JobSize", "Partition", "QOS")
 """Settings PriorityWeight*, in the order of WeightRow."""
-
-
-class ShareLine(NamedTuple):
-    """Association with what sshare prints of it, as cluster.share.ShareRow.
-
-    An infinite `level` is a text, for JSON has no infinite numbers.
-    """
-
-    account: str
-    user: str = ""
-    partition: str = ""
-    shares: int | None = None
-    norm_shares: float = 0.0
-    usage: float = 0.0
-    effective: float | None = None
-    level: float | str | None = None
-    factor: float | None = None
-    cluster: str = ""
-    parent: str = ""
-    norm_usage: float | None = None
-    limits: str = ""
-    used: str = ""
-    running: str = ""
-    number: int = 0
-    wall: float = 0.0
-
-    @property
-    def shown_shares(self) -> str | int | None:
-        """Shares as sshare prints them."""
-        return PARENT if self.shares == ON_PARENT else self.shares
 
 
 def run(name: str, words: Sequence[str]) -> int:
@@ -167,7 +137,7 @@ def _show_shares(controller: Controller, line: CommandLine) -> int:
     fields = _columns(controller, line)
     names = [column.field for column in fields]
     listing = fetch(
-        controller, "shares", ShareLine, dict.fromkeys(["account", "user", "parent", *names])
+        controller, "shares", ShareRow, dict.fromkeys(["account", "user", "parent", *names])
     )
     check_cluster(line, listing.cluster)
     rows: Any = [_finite(row) for row in listing.rows]

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import Conflict
 from fairbank.priority.fairshare.tree import FairTreeResult, Tree
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import LimitUsage
 from fairbank.priority.settings import PrioritySettings
 from fairbank.report.slurm.sprio import PriorityRow
+from fairbank.report.slurm.sshare import ShareRow
 from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS
 from fairbank.wlm.core.factors.priorities import factor_terms, fair_shares
 from fairbank.wlm.core.factors.usage import TRES, used_associations

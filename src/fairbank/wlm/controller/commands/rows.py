@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fairbank.cluster.share import ShareRow
 from fairbank.core.errors import InvalidInput
 from fairbank.jobqueue.arrays import parse_selection
 from fairbank.report.slurm.job_rows import JobLine
@@ -15,6 +14,7 @@ from fairbank.report.slurm.machine_rows import LicenseLine, NodeLine, PartitionL
 from fairbank.report.slurm.sacct import AccountingLine
 from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine, UserLine
 from fairbank.report.slurm.sprio import PriorityRow
+from fairbank.report.slurm.sshare import ShareRow
 from fairbank.report.slurm.steps import StepLine
 from fairbank.wlm.controller.commands.account_lines import (
     association_lines,
@@ -220,7 +220,7 @@ _KINDS: Mapping[str, RowKind] = {
     "licenses": RowKind(LicenseLine._fields, ("jobs",), None, _licenses),
     "accounting": RowKind(AccountingLine._fields, ("jobs", "steps"), "jobs"),
     "priorities": RowKind(PriorityRow._fields, ("jobs", "usage"), "jobs", _priorities),
-    "shares": RowKind(ShareRow.__struct_fields__, ("jobs", "usage"), "usage", _shares),
+    "shares": RowKind(ShareRow._fields, ("jobs", "usage"), "usage", _shares),
     "associations": RowKind(AssociationLine._fields, (), "accounts", _associations),
     "users": RowKind(UserLine._fields, (), "users", _users),
     "steps": RowKind(StepLine._fields, ("steps", "jobs"), "jobs", step_lines),
