@@ -23,7 +23,7 @@ from fairbank.wlm.core.events import (
     TopJob,
 )
 from fairbank.wlm.core.job_states import JobEvent, JobState
-from fairbank.wlm.core.jobs import HeldBy, WlmJob
+from fairbank.wlm.core.jobs import HeldBy, WlmJob, WlmRun
 from fairbank.wlm.core.requests.rights import check_owner, is_operator
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.messages import NotifyJob
@@ -138,14 +138,13 @@ def requeue(tx: Transition, caller: Caller, body: RequeueJob) -> None:
 def cancel(tx: Transition, caller: Caller, body: CancelJob) -> None:
     """Cancel jobs that have not ended. Raises Conflict if all have."""
     jobs = selected_jobs(tx, caller, body.jobs)
-    open_jobs = [job for job in jobs if not job.state.has_ended]
-    if not open_jobs:
+    if all(job.state.has_ended for job in jobs):
         raise Conflict(
             f"job {jobs[0].name} has ended ({jobs[0].state.base})",
             field="completing",
             remedy="sacct shows it",
         )
-    for job in open_jobs:
+    for job in (job for job in jobs if not job.state.has_ended):
         # As in Slurm, a job keeps the reason for which it waited.
         reason = job.shown_reason(tx.now.wall) if job.state.is_waiting else "None"
         end_job(tx, job, JobEvent.CANCELLED, reason, canceller=caller.uid)
@@ -153,20 +152,25 @@ def cancel(tx: Transition, caller: Caller, body: CancelJob) -> None:
 
 def signal(tx: Transition, caller: Caller, body: SendSignal) -> None:
     """Send a signal to processes of running jobs."""
-    for job in selected_jobs(tx, caller, body.jobs):
-        run = job.active_run
-        if run is None or job.state is not JobState.RUNNING:
-            raise wrong_state(job, "signalled", "running")
+    for run in _active_runs(tx, caller, body.jobs, "signalled"):
         send_signal(tx, run, body.signal, body.target)
 
 
 def notify(tx: Transition, caller: Caller, body: SendNotice) -> None:
     """Send a line to the error output of running jobs, on the nodes of their scripts."""
-    for job in selected_jobs(tx, caller, body.jobs):
+    for run in _active_runs(tx, caller, body.jobs, "notified"):
+        tx.send(run.batch_node, NotifyJob(run=run.run, text=body.text))
+
+
+def _active_runs(
+    tx: Transition, caller: Caller, selection: JobSelection, done: str
+) -> Iterator[WlmRun]:
+    """Yield the runs of the jobs. Raises Conflict for one that does not run."""
+    for job in selected_jobs(tx, caller, selection):
         run = job.active_run
         if run is None or job.state is not JobState.RUNNING:
-            raise wrong_state(job, "notified", "running")
-        tx.send(run.batch_node, NotifyJob(run=run.run, text=body.text))
+            raise wrong_state(job, done, "running")
+        yield run
 
 
 def move_to_top(tx: Transition, caller: Caller, body: TopJob) -> None:
@@ -177,7 +181,7 @@ def move_to_top(tx: Transition, caller: Caller, body: TopJob) -> None:
     jobs = selected_jobs(tx, caller, body.jobs)
     chosen = [job for job in jobs if job.state.base == "PENDING"]
     if not chosen:
-        raise wrong_state(jobs[0], "moved", "pending")
+        raise wrong_state(jobs[0], "moved", "pending", begun="started")
     for job in chosen:
         if job.held_by is not None:
             raise Conflict(
@@ -204,19 +208,21 @@ def move_to_top(tx: Transition, caller: Caller, body: TopJob) -> None:
     tx.request_plan()
 
 
-def wrong_state(job: WlmJob, done: str, needed: str) -> Conflict:
+def wrong_state(
+    job: WlmJob, done: str, needed: str, *, begun: str = "", ended: str = "ended"
+) -> Conflict:
     """Return the error of a job that is not in the state that is needed.
 
     Args:
         job: the job.
         done: what cannot be done with it, such as "requeued".
         needed: the state, in words.
+        begun: field of the error if it runs; empty: its state.
+        ended: field of the error if it has ended.
     """
-    field = "started" if needed == "pending" else job.state.base.lower()
-    if job.state is JobState.SUSPENDED:
-        field = "altered"
+    field = "altered" if job.state is JobState.SUSPENDED else begun or job.state.base.lower()
     return Conflict(
         f"job {job.name} is {job.state.shown} and cannot be {done}",
-        field="ended" if job.state.has_ended else field,
+        field=ended if job.state.has_ended else field,
         remedy=f"only a job that is {needed} can",
     )

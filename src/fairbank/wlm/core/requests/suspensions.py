@@ -69,12 +69,8 @@ def _runs(
     runs = [(job, job.run) for job in selected if job.state in states and job.run is not None]
     if runs:
         return runs
-    error = wrong_state(selected[0], done, needed)
-    if selected[0].state.has_ended:
-        error.field = "completing"
-    elif selected[0].state is JobState.RUNNING:
-        error.field = "suspended"
-    raise error
+    begun = "suspended" if selected[0].state is JobState.RUNNING else ""
+    raise wrong_state(selected[0], done, needed, begun=begun, ended="completing")
 
 
 def _send(tx: Transition, run: WlmRun) -> None:
