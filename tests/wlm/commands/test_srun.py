@@ -257,6 +257,74 @@ def test_bad_file_of_programs_is_refused(shell: Shell, text: str | None, sentenc
     assert sentence in "\n".join(err)
 
 
+# ------------------------------------------------------------------ allocations
+
+
+def test_srun_allocates_for_a_command_or_a_shell_as_salloc(shell: Shell) -> None:
+    script = "srun -n 2 -l sh -c 'echo $SLURMD_NODENAME'; echo $SLURM_JOB_ID; exit 3"
+    code, out, err = shell.run("srun", "--allocate", "-N", "2", *sh(script))
+    number = out[-1]
+    assert (code, sorted(out[:-1])) == (3, ["0: n1", "1: n2"])
+    assert err == [
+        f"srun: Granted job allocation {number}",
+        f"srun: Relinquishing job allocation {number}",
+    ]
+    code, out, _ = shell.run("srun", "--allocate", "-n", "1", text="srun echo step; exit 4\n")
+    assert (code, out) == (4, ["step"])
+
+
+def test_options_of_steps_have_no_meaning_for_an_allocation(shell: Shell) -> None:
+    sentence = "srun: error: --label has no meaning with --allocate"
+    assert shell.refusal("srun", "--allocate", "-l", "true") == sentence
+
+
+def test_job_on_a_full_machine_waits_as_long_as_immediate_says(
+    shell: Shell, cluster: SmallCluster
+) -> None:
+    wait_until(lambda: not cluster.busy_jobs(), "the nodes to be free")
+    words = (
+        "salloc",
+        "-N",
+        "2",
+        "--exclusive",
+        *sh("echo on; until [ -e go ]; do sleep 0.05; done"),
+    )
+    with shell.start(*words) as full:
+        assert full.stdout is not None
+        assert full.stdout.readline() == "on\n"
+        for name in ("srun", "salloc"):
+            for option in ("-I", "-I1", "--immediate=0"):
+                code, out, err = shell.run(name, option, "-N", "2", "echo", "never")
+                assert (code, out) == (1, [])
+                assert err[-1] == (
+                    f"{name}: error: Unable to allocate resources: Requested nodes are busy"
+                )
+        assert len(cluster.busy_jobs()) == 1  # those have been cancelled
+        waiting = [
+            shell.start("srun", *words, "-N", "2", "echo", "later") for words in (["-I600"], [])
+        ]
+        for process in waiting:
+            assert process.stderr is not None
+            assert "queued and waiting" in process.stderr.readline()
+        (shell.directory / "go").touch()
+        for process in waiting:
+            assert process.communicate(timeout=60)[0] == "later\nlater\n"
+        full.communicate(timeout=60)
+
+
+def test_step_that_others_leave_no_core_waits_as_long_as_immediate_says(shell: Shell) -> None:
+    script = (
+        "srun -n 1 sh -c 'touch one; while [ ! -e go ]; do sleep 0.05; done' &\n"
+        "while [ ! -e one ]; do sleep 0.05; done\n"
+        "srun -I -n 1 true; code=$?; touch go; wait; exit $code\n"
+    )
+    code, _, err = shell.run("salloc", "-n", "1", *sh(script))
+    assert code == 1
+    assert re.fullmatch(
+        r"srun: error: Unable to create step for job \d+: Requested nodes are busy", err[-2]
+    )
+
+
 # ------------------------------------------------------------------ within jobs
 
 

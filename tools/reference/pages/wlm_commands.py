@@ -34,6 +34,10 @@ codes are those of Slurm 24.11: its manual pages hold, except for what is missin
   limits and shares are in `wlm.toml`.
 - `seff JOB` prints what a job used of its CPUs and memory, in the form of seff 2.1. It needs no
   Perl.
+- `srun --allocate` does as salloc, whose options and variables it takes.
+- SIGINT, SIGTERM and SIGHUP end a command that waits for nodes, for cores of a step or for the
+  controller; a job that has not begun is cancelled. While its tasks run, srun forwards them. salloc
+  forwards SIGTERM to its command, and gives the nodes back after SIGHUP.
 - `sattach JOB.STEP` and `srun --attach JOB` show what a step writes from now on, or from its start
   with `--from-start`. Without a number, it is the only step that runs. The first that attaches
   while no other has the input gives it; `--input-filter` is refused. For a minute after a step has

@@ -56,6 +56,7 @@ class Option(NamedTuple):
 OPTIONS = (
     Option("account", "A", ALL, "ACCOUNT"),
     Option("acctg-freq", "", ALL, "ACCTG_FREQ"),
+    Option("allocate", "", "srun", "", v.flag),
     Option("array", "a", "sbatch", "ARRAY_INX", v.array),
     Option("attach", "", "srun"),
     Option("batch", "", "srun", "", v.flag),

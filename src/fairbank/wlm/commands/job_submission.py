@@ -6,8 +6,8 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.core.hostlist import compress
@@ -39,6 +39,8 @@ _NO_START = {
     "PartitionDown": "Required partition not available (inactive or drain)",
     "PartitionInactive": "Required partition not available (inactive or drain)",
 }
+
+T = TypeVar("T")
 
 
 def submit_job(name: str, line: SubmissionWords) -> int:
@@ -210,15 +212,19 @@ def _print_start(name: str, answer: requests.SubmissionAnswer) -> int:
 
 def _wait(name: str, controller: Controller, job: int) -> int:
     """Wait for the end of a job, also over restarts of the controller. Return its exit code."""
-    is_reported = False
-    while True:
-        try:
-            status = requests.wait(controller, job)
-            break
-        except Unavailable as error:
-            if not is_reported:
-                print(f"{name}: {error.message}; retrying", file=sys.stderr)
-            is_reported = True
-            time.sleep(RETRY_SECONDS)
+    status = persist(name, lambda: requests.wait(controller, job))
     # sbatch(1): the exit code after a signal is 1.
     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
+
+
+def persist(name: str, request: Callable[[], T]) -> T:
+    """Make a request, and again while no controller answers it, which is printed once."""
+    is_printed = False
+    while True:
+        try:
+            return request()
+        except Unavailable as error:
+            if not is_printed:
+                print(f"{name}: {error.message}; retrying", file=sys.stderr, flush=True)
+            is_printed = True
+            time.sleep(RETRY_SECONDS)

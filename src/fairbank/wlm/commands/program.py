@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -82,10 +83,11 @@ def run(name: str, words: Sequence[str]) -> int:
         if not isinstance(error, BrokenPipeError):  # else the reader has ended, as `head` does
             print(f"{name}: error: {error.strerror}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         with suppress(OSError):
             sys.stdout.flush()
-        return 130
+        # Handlers of `ending_signals` name the signal, that of Python for SIGINT does not.
+        return 128 + (error.args[0] if error.args else signal.SIGINT)
 
 
 def _call(name: str, words: list[str]) -> int:

@@ -42,7 +42,7 @@ def _run(name: str, words: Sequence[str]) -> int:
         if name == "salloc":
             from fairbank.wlm.commands.steps.salloc import run_salloc
 
-            return run_salloc(line)
+            return run_salloc(name, line)
         from fairbank.wlm.commands.job_submission import submit_job
 
         return submit_job(name, line)
@@ -57,6 +57,10 @@ def _run_srun(line: SubmissionWords) -> int:
             from fairbank.wlm.commands.steps.attachment import attach_srun
 
             return attach_srun(line)
+        if "allocate" in line.options:
+            from fairbank.wlm.commands.steps.salloc import allocate_by_srun
+
+            return allocate_by_srun(line)
         from fairbank.wlm.commands.steps.srun import run_step
 
         return run_step(line)

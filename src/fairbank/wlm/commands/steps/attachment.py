@@ -13,6 +13,7 @@ from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.client.requests import FoundStep
 from fairbank.wlm.commands.arguments import CommandOption, read_command_line
 from fairbank.wlm.commands.job_options import SubmissionWords
+from fairbank.wlm.commands.steps.ending_signals import ENDING, handled_signals, interrupt
 from fairbank.wlm.commands.steps.step_output import STANDARD, StepOutput
 from fairbank.wlm.commands.steps.step_run import StepOptions, StepRun, exit_code
 from fairbank.wlm.commands.steps.terminal import RawTerminal
@@ -107,7 +108,7 @@ def _attach(
     # The end of /dev/null is not meant for the tasks.
     stdin = None if os.path.samestat(os.fstat(0), os.stat(os.devnull)) else 0
     followed = StepRun(controller, step, output, stdin, behaviour)
-    with RawTerminal(is_raw=has_terminal):
+    with handled_signals(ENDING, interrupt), RawTerminal(is_raw=has_terminal):
         code = followed.follow("start" if "from-start" in options else "end")
     return max(code, exit_code(target.status))
 

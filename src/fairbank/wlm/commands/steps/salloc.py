@@ -1,19 +1,22 @@
-"""salloc: allocate nodes, and run a command or a shell that uses them."""
+"""salloc and `srun --allocate`: allocate nodes, and run a command or a shell that uses them."""
 
 from __future__ import annotations
 
 import sys
 
+from fairbank.core.errors import InvalidInput
+from fairbank.core.submission.options import options_by_flag
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.job_options import SubmissionWords
 from fairbank.wlm.commands.steps.allocation import Revoked, allocate, complete, run_command
+from fairbank.wlm.commands.steps.ending_signals import ENDING, handled_signals, interrupt
 
 
-def run_salloc(line: SubmissionWords) -> int:
+def run_salloc(name: str, line: SubmissionWords) -> int:
     """Allocate nodes, run the command, and give the nodes back. Return the exit code."""
-    with Controller() as controller:
+    with Controller() as controller, handled_signals(ENDING, interrupt):
         try:
-            number, environment = allocate(controller, "salloc", line)
+            number, environment = allocate(controller, name, line, has_command=True)
         except Revoked:
             return 1
         if "no-shell" in line.options:
@@ -22,8 +25,21 @@ def run_salloc(line: SubmissionWords) -> int:
             print("\a", end="", flush=True)
         controller.close()  # the command may take days
         command = [line.script, *line.arguments] if line.script is not None else []
-        code = run_command(command, environment)
-        if "quiet" not in line.options:
-            print(f"salloc: Relinquishing job allocation {number}", file=sys.stderr, flush=True)
-        complete(controller, "salloc", number, code)
+        code = 1
+        try:
+            code = run_command(name, command, environment)
+        finally:
+            if "quiet" not in line.options:
+                text = f"{name}: Relinquishing job allocation {number}"
+                print(text, file=sys.stderr, flush=True)
+            complete(controller, name, number, code)
     return code
+
+
+def allocate_by_srun(line: SubmissionWords) -> int:
+    """Do as salloc, which reads the rest of the command line and its own variables."""
+    options = {name: text for name, text in line.options.items() if name != "allocate"}
+    known = {option.name for option in options_by_flag("salloc").values()}
+    for name in options.keys() - known:
+        raise InvalidInput(f"--{name} has no meaning with --allocate", field=f"--{name}")
+    return run_salloc("srun", line._replace(options=options))

@@ -24,6 +24,7 @@ from fairbank.wlm.commands.job_options import SubmissionWords, merged_options, v
 from fairbank.wlm.commands.slurm_errors import print_error, print_failure
 from fairbank.wlm.commands.steps.allocation import Revoked, allocate, complete
 from fairbank.wlm.commands.steps.background import InBackground
+from fairbank.wlm.commands.steps.ending_signals import ENDING, handled_signals, interrupt
 from fairbank.wlm.commands.steps.multi_prog import read_programs
 from fairbank.wlm.commands.steps.step_output import STANDARD, StepOutput
 from fairbank.wlm.commands.steps.step_run import StepOptions, StepRun
@@ -55,14 +56,14 @@ def run_step(line: SubmissionWords) -> int:
     check_supported(options)
     submission.read_host_files(options)
     values = submission.checked_values("srun", options)
-    with Controller() as controller:
+    with Controller() as controller, handled_signals(ENDING, interrupt):
         if "jobid" in values:
             submission.print_warnings("srun", options, values)
             if "quiet" not in options:
                 _print_ignored_count(values)
             return _run(controller, line, options, values)
         try:
-            number, variables = allocate(controller, "srun", line)
+            number, variables = allocate(controller, "srun", line, has_command=False)
         except Revoked:
             return 1
         os.environ.update(variables)
@@ -111,6 +112,10 @@ def _run(
     stdin = None if step.input else _input(files["input"])
     try:
         started = _create(controller, values["jobid"], step, options, values)
+    except KeyboardInterrupt as error:
+        number = int(error.args[0])
+        print(f"srun: Cancelled pending job step with signal {number}", file=sys.stderr)
+        return 1
     except FairbankError as error:
         job = values["jobid"]
         if error.field in _OWN_SENTENCES:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import select
 import selectors
 import signal
 import struct
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.core.hostlist import compress
@@ -18,6 +19,7 @@ from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.client.step_stream import INPUT_WINDOW, StepStream, exit_status, missed_output
 from fairbank.wlm.commands.steps.background import Escapes, leave_terminal
+from fairbank.wlm.commands.steps.ending_signals import handled_signals
 from fairbank.wlm.commands.steps.step_output import StepOutput
 from fairbank.wlm.protocol import frames
 from fairbank.wlm.protocol.frames import Frame
@@ -27,6 +29,8 @@ _ABORT_SECONDS = 1.0  # within which a second Ctrl-C is sent to the tasks
 _CHUNK = 32 * 1024
 _ENDING = signal.SIGTERM, signal.SIGKILL
 """Signals of which Slurm says that a step was ended by force."""
+
+T = TypeVar("T")
 
 
 class StepOptions(NamedTuple):
@@ -53,6 +57,8 @@ class StepRun:
     Invariants: `_running` are the ranks of the tasks that have not ended, `_failed` those of tasks
     that have failed. `_exits` have the ends that are not printed yet, with their node and status.
     `_code` is the highest exit code. `_was_forced`: a signal that ends steps has ended a task.
+    `_is_asking`: the controller has not answered a request. `_is_controller_lost`: it could not be
+    asked whether the step has ended, which is printed once.
     """
 
     def __init__(
@@ -77,20 +83,37 @@ class StepRun:
         self._ends_at: float | None = None
         self._interrupted_at = -_ABORT_SECONDS
         self._interrupts = 0
-        self._is_ending = self._is_killing = False
+        self._is_ending = self._is_killing = self._is_asking = False
+        self._is_controller_lost = False
         self._selector = selectors.PollSelector()  # epoll takes no files
+        self._wakeup, self._wakeup_end = os.pipe()
+        for end in (self._wakeup, self._wakeup_end):
+            os.set_blocking(end, False)
         self._streams: list[StepStream] = []
 
     def follow(self, origin: str = "own") -> int:
         """Follow the step to its end, and return srun's exit code. `origin` is as in StepStream."""
-        wakeup, wakeup_end = os.pipe()
-        for end in (wakeup, wakeup_end):
-            os.set_blocking(end, False)
-        signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
+        try:
+            self._connect(origin)
+        except KeyboardInterrupt:  # there is nothing yet that could forward the signal
+            self._abandon()
+            raise
+        self._selector.register(self._wakeup, selectors.EVENT_READ, self._take_signals)
         forwarded = (signal.SIGINT, *_FORWARDED) if self._options.name == "srun" else ()
-        for number in (signal.SIGWINCH, *forwarded):
-            signal.signal(number, lambda *_: None)
-        self._selector.register(wakeup, selectors.EVENT_READ, self._take_signals)
+        signal.set_wakeup_fd(self._wakeup_end, warn_on_full_buffer=False)
+        try:
+            numbers = (signal.SIGWINCH, *forwarded)
+            with handled_signals(numbers, self._break_request, also_ignored=True):
+                self._serve_all()
+        finally:
+            signal.set_wakeup_fd(-1)
+        self._tell_exits()
+        if self._was_forced and not self._is_killing:
+            self._say(f"Force Terminated {self._step}")
+        return self._code
+
+    def _connect(self, origin: str) -> None:
+        """Connect to the nodes as soon as their step daemons listen."""
         wants_input = self._stdin is not None
         for node in self._step.nodes:
             stream = StepStream(node, origin, wants_input=wants_input, check=self._check)
@@ -102,20 +125,25 @@ class StepRun:
             self.send_size()
         if self._stdin is not None and not wants_input:
             self._say(f"{self._step} gets its input from another srun, or has had it all")
+
+    def _serve_all(self) -> None:
+        """Take what comes from the nodes, until everything has come."""
         while any(not stream.is_finished for stream in self._streams):
             self._watch()
             for key, _ in self._selector.select(self._pause()):
                 key.data(key.fileobj)
             self._tell_exits()
             self._end_in_time()
-        self._tell_exits()
-        if self._was_forced and not self._is_killing:
-            self._say(f"Force Terminated {self._step}")
-        return self._code
 
     def _check(self) -> None:
         """Raise Unavailable if the step has ended, so that its daemon will not listen."""
-        state = requests.step_state(self._controller, self._step)
+        try:
+            state = requests.step_state(self._controller, self._step)
+        except Unavailable as error:  # the step goes on without the controller
+            if not self._is_controller_lost:
+                self._print(f"{error.message}; retrying")
+            self._is_controller_lost = True
+            return
         if state != "RUNNING":
             raise Unavailable(f"{self._step} has ended: {state}", remedy="sacct shows it")
 
@@ -168,10 +196,14 @@ class StepRun:
         try:
             return self._output.write(frame.kind, frame.number, frame.body)
         except OSError:
-            with suppress(FairbankError):
-                if not self._options.is_attached:
-                    requests.end_step(self._controller, self._step)
+            self._abandon()
             raise
+
+    def _abandon(self) -> None:
+        """End an own step, which this process cannot follow any more."""
+        with suppress(FairbankError):
+            if not self._options.is_attached:
+                self._ask(lambda: requests.end_step(self._controller, self._step))
 
     def _read_input(self, _: object) -> None:
         assert self._stdin is not None  # noqa: S101 - only then is it called
@@ -239,7 +271,7 @@ class StepRun:
         if kills is not None and seconds is not None:
             return
         try:
-            settings = requests.settings(self._controller)
+            settings = self._ask(lambda: requests.settings(self._controller))
         except FairbankError:
             return  # at the next end of a task
         if kills is None:
@@ -265,9 +297,10 @@ class StepRun:
         self._is_ending, self._is_killing = True, number == signal.SIGKILL
         self._say(f"{word} {self._step}")
         try:
-            requests.end_step(self._controller, self._step, number)
+            self._ask(lambda: requests.end_step(self._controller, self._step, number))
             if self._is_killing:
-                seconds = int(requests.settings(self._controller)["KillWait"].split()[0]) + 2
+                settings = self._ask(lambda: requests.settings(self._controller))
+                seconds = int(settings["KillWait"].split()[0]) + 2
                 what = f"Waiting up to {seconds} seconds for job step to finish."
                 self._say(f"Job step aborted: {what}")
         except FairbankError as error:
@@ -275,8 +308,26 @@ class StepRun:
 
     # ------------------------------------------------------------------ signals
 
-    def _take_signals(self, wakeup: object) -> None:
-        for number in os.read(wakeup, 64):  # type: ignore[arg-type]
+    def _ask(self, request: Callable[[], T]) -> T:
+        """Make a request to the controller. A signal ends the wait for its answer."""
+        self._is_asking = True
+        while select.select([self._wakeup], [], [], 0)[0]:  # it came before
+            self._is_asking = False
+            self._take_signals()
+            self._is_asking = True
+        try:
+            return request()
+        finally:
+            self._is_asking = False
+
+    def _break_request(self, number: int, _: object) -> None:
+        """Handle a signal. Its number is in `_wakeup`."""
+        if self._is_asking and number not in (signal.SIGWINCH, signal.SIGCONT):
+            self._is_asking = False
+            raise Unavailable("the controller did not answer before a signal came")
+
+    def _take_signals(self, _: object = None) -> None:
+        for number in os.read(self._wakeup, 64):
             if number == signal.SIGINT:
                 self._interrupt()
             elif number == signal.SIGWINCH:

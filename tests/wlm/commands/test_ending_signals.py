@@ -1,0 +1,200 @@
+"""Signals to srun, salloc, sattach and sbatch --wait: they end at once, wherever they wait."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from fairbank.wlm.client import requests
+from fairbank.wlm.client.connection import Controller
+from tests.support.conditions import wait_until
+from tests.wlm.commands.shell import Shell, sh
+from tests.wlm.controller.small_cluster import SmallCluster
+
+Start = Callable[..., subprocess.Popen[str]]
+ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.fixture
+def blocker(shell: Shell, cluster: SmallCluster) -> Iterator[str]:
+    """Return the id of a job that has all nodes."""
+    words = ("salloc", "-N", "2", "--no-shell", "--exclusive")
+    _, _, err = shell.run(*words)
+    number = err[-1].split()[-1]
+    yield number
+    with Controller(cluster.directory) as controller:
+        requests.change_jobs(controller, "cancel", [number])
+    wait_until(lambda: not cluster.busy_jobs(), "the end of all jobs")
+
+
+@pytest.fixture
+def start(shell: Shell) -> Iterator[Start]:
+    """Return a function that starts a command; it is killed after a test that fails."""
+    with ExitStack() as processes:
+        started = list[subprocess.Popen[str]]()
+
+        def start_one(*words: str) -> subprocess.Popen[str]:
+            started.append(processes.enter_context(shell.start(*words)))
+            return started[-1]
+
+        yield start_one
+        for process in started:
+            process.kill()
+
+
+def ended(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
+    """Send a signal to a command that waits. Return its exit code and what it printed."""
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    return process.returncode, err
+
+
+def read_until(process: subprocess.Popen[str], text: str) -> None:
+    assert process.stderr is not None
+    while text not in (line := process.stderr.readline()):
+        assert line, process.poll()
+
+
+@pytest.mark.parametrize("number", ENDING)
+@pytest.mark.parametrize("name", ["srun", "salloc"])
+def test_signal_revokes_what_waits_for_nodes(
+    shell: Shell,
+    start: Start,
+    cluster: SmallCluster,
+    blocker: str,
+    name: str,
+    number: signal.Signals,
+) -> None:
+    process = start(name, "-N", "2", "true")
+    read_until(process, "queued and waiting for resources")
+    code, err = ended(process, number)
+    assert code == 1
+    job = re.fullmatch(rf"{name}: Job allocation (\d+) has been revoked\n", err)
+    assert job
+    wait_until(lambda: cluster.jobs()[job[1]][0] == "CANCELLED", "the cancellation")
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_signal_ends_the_wait_for_a_step(
+    shell: Shell, start: Start, blocker: str, number: signal.Signals
+) -> None:
+    first = start("srun", f"--jobid={blocker}", *sh("echo on; exec sleep 600"))
+    assert first.stdout is not None
+    assert first.stdout.readline() == "on\n"
+    second = start("srun", f"--jobid={blocker}", "true")
+    read_until(second, "retrying")
+    code, err = ended(second, number)
+    assert (code, err) == (1, f"srun: Cancelled pending job step with signal {int(number)}\n")
+    first.send_signal(signal.SIGTERM)
+    first.communicate(timeout=30)
+
+
+@pytest.mark.parametrize("number", ENDING)
+@pytest.mark.parametrize("name", ["srun", "salloc"])
+def test_signal_ends_what_cannot_tell_the_end_of_its_job(
+    shell: Shell, start: Start, cluster: SmallCluster, name: str, number: signal.Signals
+) -> None:
+    script = "echo on; while [ ! -e go ]; do sleep 0.05; done"
+    process = start(name, *sh(script))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "on\n"
+    cluster.kill_controller()
+    try:
+        (shell.directory / "go").touch()
+        read_until(process, "retrying")
+        code, err = ended(process, number)
+    finally:
+        cluster.start_controller()
+    assert code == 128 + number
+    sentence = rf"{name}: error: the controller does not know that job (\d+) has ended\n"
+    job = re.fullmatch(sentence, err)
+    assert job
+    cluster.ask("cancel", job=job[1])
+    wait_until(lambda: not cluster.busy_jobs(), "the end of the job")
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_signal_ends_sbatch_that_waits_and_not_its_job(
+    shell: Shell, start: Start, cluster: SmallCluster, number: signal.Signals
+) -> None:
+    process = start("sbatch", "--wait", "--wrap", "while [ ! -e go ]; do sleep 0.05; done")
+    assert process.stdout is not None
+    job = process.stdout.readline().split()[-1]
+    code, _ = ended(process, number)
+    assert code in (128 + number, -number)
+    assert job in cluster.busy_jobs()
+    (shell.directory / "go").touch()
+    cluster.wait_for_state(job, "COMPLETED")
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_signal_ends_sattach_and_not_its_step(
+    shell: Shell, start: Start, cluster: SmallCluster, number: signal.Signals
+) -> None:
+    srun = start("srun", *sh("echo $SLURM_JOB_ID; while [ ! -e go ]; do sleep 0.05; done"))
+    assert srun.stdout is not None
+    job = srun.stdout.readline().strip()
+    process = start("sattach", "--from-start", f"{job}.0")
+    assert process.stdout is not None
+    assert process.stdout.readline() == f"{job}\n"
+    assert ended(process, number)[0] == 128 + number
+    (shell.directory / "go").touch()
+    assert (srun.communicate(timeout=30)[1], srun.returncode) == ("", 0)
+
+
+def test_salloc_forwards_term_and_waits_for_its_command(shell: Shell, start: Start) -> None:
+    script = "trap 'echo term; exit 5' TERM; echo on; while :; do sleep 0.05; done"
+    process = start("salloc", *sh(script))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "on\n"
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (5, "term\n")
+    assert "Relinquishing" in err
+
+
+def test_salloc_gives_its_nodes_back_when_its_terminal_hangs_up(
+    shell: Shell, start: Start, cluster: SmallCluster
+) -> None:
+    script = "trap 'touch hup' HUP; echo on; while [ ! -e hup ]; do sleep 0.05; done"
+    process = start("salloc", *sh(script))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "on\n"
+    code, err = ended(process, signal.SIGHUP)
+    assert code == 128 + signal.SIGHUP
+    job = err.split()[-1]
+    wait_until(lambda: cluster.jobs()[job][0] == "FAILED", "the end of the job")
+    wait_until((shell.directory / "hup").exists, "the signal of the command")
+
+
+def test_command_of_salloc_ends_when_its_reader_has_gone(shell: Shell, start: Start) -> None:
+    _, _, err = shell.run("salloc", *sh("yes | head -1 >/dev/null"))
+    assert [line for line in err if not line.startswith("salloc: ")] == []
+
+
+def test_srun_asks_a_stopped_controller_no_longer_than_until_a_signal(
+    shell: Shell, start: Start, cluster: SmallCluster
+) -> None:
+    script = (
+        "trap 'exit 4' TERM; echo on; [ $SLURM_PROCID = 0 ] && until [ -e go ]; do sleep 0.05; done"
+        " && exit 3; while :; do sleep 0.05; done"
+    )
+    process = start("srun", "-n", "2", *sh(script))
+    assert process.stdout is not None
+    assert [process.stdout.readline() for _ in range(2)] == ["on\n", "on\n"]
+    cluster.controller.send_signal(signal.SIGSTOP)
+    try:
+        (shell.directory / "go").touch()
+        read_until(process, "task 0: Exited with exit code 3")
+        # It asks for KillOnBadExit now.
+        process.send_signal(signal.SIGTERM)
+        read_until(process, "task 1: Exited with exit code 4")
+    finally:
+        cluster.controller.send_signal(signal.SIGCONT)
+    process.communicate(timeout=30)
+    assert process.returncode == 4
