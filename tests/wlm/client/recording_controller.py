@@ -47,8 +47,7 @@ class RecordingController:
                 self._serve_one(connection)
 
     def _serve_one(self, connection: socket.socket) -> None:
-        decoder = FrameDecoder()
-        decoder.body_max = BODY_MAX
+        decoder = FrameDecoder(BODY_MAX)
         while data := connection.recv(65_536):
             for frame in decoder.decode(data):
                 try:

@@ -55,8 +55,7 @@ class Controller:
         self._socket.settimeout(SECONDS)
         self._socket.connect(path)
         self._socket.sendall(encode_message(hello or Hello(role="controller", name="test")))
-        self._decoder = FrameDecoder()
-        self._decoder.body_max = BODY_MAX
+        self._decoder = FrameDecoder(BODY_MAX)
         self._frames: Iterator[Frame] = iter(())
         self._number = 0
         self.changes: list[RunStatus] = []

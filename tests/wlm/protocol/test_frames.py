@@ -59,11 +59,9 @@ def test_any_data_is_frames_or_an_error(data: bytes) -> None:
 
 @pytest.mark.parametrize("limit", [BODY_MAX_BEFORE_HELLO, BODY_MAX], ids=["stranger", "known"])
 def test_frame_beyond_the_limit_is_refused_by_its_header(limit: int) -> None:
-    decoder = FrameDecoder()
-    decoder.body_max = limit
+    decoder = FrameDecoder(limit)
     assert list(decoder.decode(struct.pack("!IBI", limit, 1, 1))) == []
-    decoder = FrameDecoder()
-    decoder.body_max = limit
+    decoder = FrameDecoder(limit)
     with pytest.raises(FrameError, match=f"{limit + 1} bytes; at most {limit}"):
         list(decoder.decode(struct.pack("!IBI", limit + 1, 1, 1)))
 

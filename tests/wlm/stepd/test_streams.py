@@ -228,7 +228,7 @@ def test_of_hundred_that_attach_at_once_one_gives_the_input(start_step: StartSte
         output = b""
         while not one.is_finished:
             output += b"".join(frame.body for frame in one.receive() if frame.kind == OUTPUT)
-        one.close()
+        one.socket.close()
         assert output == b"line\n"
 
 

@@ -128,8 +128,7 @@ class Controller:
 
     def _receive(self, connection: socket.socket, seconds: float | None) -> Frame:
         """Return the answer to the last request. Raises TimeoutError after seconds of silence."""
-        decoder = FrameDecoder()
-        decoder.body_max = BODY_MAX
+        decoder = FrameDecoder(BODY_MAX)
         # Python handles a signal that comes just before a system call only after the call: none
         # may last for ever.
         connection.settimeout(min(_SIGNAL_SECONDS, seconds or _SIGNAL_SECONDS))

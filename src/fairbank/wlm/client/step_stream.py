@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -27,7 +26,6 @@ _NOTE_BYTES = 32 * 1024
 """Output after which the step daemon learns what was written. An srun that is killed just before
 it may have written as much that the next one gets again.
 """
-_COUNT = struct.Struct("!BQ")  # kind of output, and number of bytes
 
 
 class StepStream:
@@ -89,7 +87,9 @@ class StepStream:
         """Say what was written, and take as much output as came."""
         if self._credit:
             for (kind, rank), count in self._written.items():
-                self.unsent += encode_frame(Frame(frames.WRITTEN, rank, _COUNT.pack(kind, count)))
+                self.unsent += encode_frame(
+                    Frame(frames.WRITTEN, rank, frames.BYTE_COUNT.pack(kind, count))
+                )
             self._written.clear()
             self.send(frames.CREDIT, self._credit)
             self._credit = 0
@@ -128,20 +128,17 @@ class StepStream:
             self.is_finished = True
         return frame
 
-    def close(self) -> None:
-        self.socket.close()
-
 
 def missed_output(frame: Frame) -> tuple[int, int]:
     """Return the kind of output and the number of bytes of a frame MISSED."""
-    kind, count = _COUNT.unpack(frame.body)
+    kind, count = frames.BYTE_COUNT.unpack(frame.body)
     return kind, count
 
 
 def exit_status(frame: Frame) -> int:
     """Return the wait status of a frame EXITED."""
-    status: int = struct.unpack("!i", frame.body)[0]
-    return status
+    (status,) = frames.STATUS.unpack(frame.body)
+    return int(status)
 
 
 def _attach(

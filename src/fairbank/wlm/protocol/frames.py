@@ -33,6 +33,13 @@ needs them any more. MISSED has the same about bytes that come no more, since sr
 late; it counts them as written.
 """
 
+STATUS = struct.Struct("!i")
+"""Body of EXITED: the wait status."""
+BYTE_COUNT = struct.Struct("!BQ")
+"""Body of WRITTEN and MISSED: kind of output, and number of bytes."""
+SIZE = struct.Struct("!HH")
+"""Body of WINDOW_SIZE: rows and columns of a terminal."""
+
 _HEADER = struct.Struct("!IBI")
 
 
@@ -62,8 +69,9 @@ class FrameDecoder:
     stranger cannot make this process allocate much memory.
     """
 
-    def __init__(self) -> None:
-        self.body_max = BODY_MAX_BEFORE_HELLO
+    def __init__(self, body_max: int = BODY_MAX_BEFORE_HELLO) -> None:
+        """Begin without data."""
+        self.body_max = body_max
         self._rest = bytearray()
 
     @property

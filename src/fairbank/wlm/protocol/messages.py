@@ -116,10 +116,10 @@ class StartStep(Message, frozen=True, kw_only=True):
     written down; repeated, it does nothing more.
 
     `node_index` is the number of the node in the step. Paths are absolute and file patterns are
-    expanded; an empty one is a stream to srun. `input_rank` is the only task that gets the input of
-    srun; None: all. `terminal` are the rows and columns of the terminal of the task 0; none: it has
-    none. `gpus` are those of all tasks by their numbers on the node, unless a task has its own, and
-    `run_gpus` those of the run.
+    expanded; an empty one of a task is a stream to srun. `input_rank` is the only task that gets
+    the input of srun; None: all. `terminal` are the rows and columns of the terminal of the task 0;
+    none: it has none. `gpus` are those of all tasks by their numbers on the node, unless a task has
+    its own, and `run_gpus` those of the run.
     """
 
     run: Run

@@ -65,8 +65,8 @@ class Step(NamedTuple):
 
     arguments: Sequence[str]
     directory: str
-    input: str
-    output: str
+    input: str = ""
+    output: str = ""
     error: str = ""
     append: bool = False
     umask: int = 0o022

@@ -10,13 +10,13 @@ import json
 import os
 import signal
 import socket
-import struct
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
 from fairbank.wlm.protocol.frames import (
+    BYTE_COUNT,
     CREDIT,
     ERRORS,
     EXITED,
@@ -26,6 +26,8 @@ from fairbank.wlm.protocol.frames import (
     MISSED,
     OUTPUT,
     SIGNAL,
+    SIZE,
+    STATUS,
     WINDOW_SIZE,
     WRITTEN,
     Frame,
@@ -47,8 +49,6 @@ _LOG_BYTES_MIN = 16 * 1024
 _CHUNK = 32 * 1024
 _UNSENT_MAX = 8 * _CHUNK
 _RETRY_SECONDS = 1.0
-_SIZE = struct.Struct("!HH")  # rows and columns of a terminal
-_COUNT = struct.Struct("!BQ")  # kind of output, and number of bytes
 
 
 class StreamEnds(NamedTuple):
@@ -279,8 +279,8 @@ class StepStreams:
         match frame.kind:
             case _ if frame.kind == CREDIT:
                 reader.credit += frame.number
-            case _ if frame.kind == WRITTEN and len(frame.body) == _COUNT.size:
-                kind, count = _COUNT.unpack(frame.body)
+            case _ if frame.kind == WRITTEN and len(frame.body) == BYTE_COUNT.size:
+                kind, count = BYTE_COUNT.unpack(frame.body)
                 output = self._outputs.get((kind, frame.number))
                 if output is not None:
                     end = reader.written[output] + count
@@ -292,8 +292,8 @@ class StepStreams:
                 self._input.take(frame.body)
             case _ if frame.kind == SIGNAL and frame.number in signal.valid_signals():
                 self._send_signal(frame.number)
-            case _ if frame.kind == WINDOW_SIZE and len(frame.body) == _SIZE.size:
-                self._input.resize(*_SIZE.unpack(frame.body))
+            case _ if frame.kind == WINDOW_SIZE and len(frame.body) == SIZE.size:
+                self._input.resize(*SIZE.unpack(frame.body))
 
     def _release(self, output: TaskOutput) -> None:
         """Give up what neither a connected srun nor the next one needs.
@@ -356,7 +356,7 @@ class StepStreams:
         count = output.log.start - reader.positions[output]
         if count > 0:
             reader.begins[output] = reader.positions[output] = output.log.start
-            body = _COUNT.pack(output.kind, count)
+            body = BYTE_COUNT.pack(output.kind, count)
             reader.unsent += encode_frame(Frame(MISSED, output.rank, body))
 
     def _tell_taken(self, count: int) -> None:
@@ -408,4 +408,4 @@ class StepStreams:
 
 
 def _exit_frame(rank: int, status: int) -> bytes:
-    return encode_frame(Frame(EXITED, rank, struct.pack("!i", status)))
+    return encode_frame(Frame(EXITED, rank, STATUS.pack(status)))

@@ -6,7 +6,6 @@ import os
 import select
 import selectors
 import signal
-import struct
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -358,7 +357,7 @@ class StepRun:
         """Tell the step the size of the terminal."""
         if self._options.has_terminal and self._streams:
             columns, rows = os.get_terminal_size(0)
-            self._streams[0].send(frames.WINDOW_SIZE, 0, struct.pack("!HH", rows, columns))
+            self._streams[0].send(frames.WINDOW_SIZE, 0, frames.SIZE.pack(rows, columns))
 
     def _print_state(self) -> None:
         ended = set(range(self._tasks)) - self._running - self._failed

@@ -34,7 +34,7 @@ from fairbank.wlm.controller.commands.machine_changes import (
     partition_update,
 )
 from fairbank.wlm.controller.commands.rows import rows_answer
-from fairbank.wlm.controller.commands.steps.step_answers import StepAnswers
+from fairbank.wlm.controller.commands.steps.step_answers import Json, StepAnswers
 from fairbank.wlm.controller.commands.submissions import StoredFiles, Submitter, build_submission
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.job_environment import submission_environment
@@ -51,8 +51,6 @@ from fairbank.wlm.protocol import messages as wire
 SIGKILL, ACCOUNT = 9, "account"
 
 _log = logging.getLogger(__name__)
-
-Json = Mapping[str, Any]
 
 
 class CommandAnswers:

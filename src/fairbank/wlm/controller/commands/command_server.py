@@ -43,8 +43,7 @@ class CommandConnection(asyncio.Protocol):
 
     def __init__(self, answer: Answer, connections: dict[CommandConnection, None]) -> None:
         self._answer, self._connections = answer, connections
-        self._decoder = FrameDecoder()
-        self._decoder.body_max = BODY_MAX
+        self._decoder = FrameDecoder(BODY_MAX)
         self._open: set[asyncio.Task[None]] = set()
         self._has_unread = False
 
