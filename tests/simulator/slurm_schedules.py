@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbank.jobqueue.usage_state import PriorityRules
 from fairbank.priority.settings import MultifactorSettings
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.simulator.engine.clock import SimulationClock
 from fairbank.simulator.engine.slurm import SlurmScheduler
+from fairbank.simulator.engine.usage_state import PriorityRules
 from fairbank.simulator.traces.workload import TraceJob
 
 MINUTE, HOUR = 60, 3_600

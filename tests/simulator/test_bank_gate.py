@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.jobqueue.usage_state import PriorityRules
 from fairbank.priority.settings import MultifactorSettings, PriorityWeights
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.simulator.engine.bank_gate import BankGate
@@ -21,6 +20,7 @@ from fairbank.simulator.engine.grants import Budget, Grants, Unpaid, grants_of
 from fairbank.simulator.engine.policies import POLICIES, SimulationPolicy
 from fairbank.simulator.engine.simulated_bank import CreditResult, SimulatedBank
 from fairbank.simulator.engine.slurm import SlurmScheduler
+from fairbank.simulator.engine.usage_state import PriorityRules
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.workload import TraceJob
 

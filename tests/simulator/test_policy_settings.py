@@ -8,12 +8,12 @@ import pytest
 from msgspec.structs import asdict
 
 from fairbank.core.errors import InvalidInput
-from fairbank.jobqueue.usage_state import PriorityRules
 from fairbank.priority.settings import Algorithm
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.simulator.engine.policies import POLICIES
 from fairbank.simulator.engine.policy_settings import policy_of
 from fairbank.simulator.engine.slurm import SlurmScheduler
+from fairbank.simulator.engine.usage_state import PriorityRules
 
 
 def slurm(text: str) -> SlurmScheduler:

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbank.core.errors import InvalidInput
-from fairbank.jobqueue.usage_state import PriorityRules, ShareAccounts
 from fairbank.priority.settings import Algorithm
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.simulator.engine.clock import SimulationClock
 from fairbank.simulator.engine.slurm import SlurmScheduler
+from fairbank.simulator.engine.usage_state import PriorityRules, ShareAccounts
 from fairbank.simulator.traces.workload import TraceJob
 
 HOUR = 3_600

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from fairbank.jobqueue.usage_state import PriorityRules
 from fairbank.priority.settings import Algorithm, MultifactorSettings, PriorityWeights
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.simulator.engine.clock import SimulationClock
 from fairbank.simulator.engine.slurm import SlurmScheduler
+from fairbank.simulator.engine.usage_state import PriorityRules
 from tests.simulator.slurm_schedules import HOUR, MINUTE, job, starts
 
 

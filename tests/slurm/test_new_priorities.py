@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.time import parse_instant
-from fairbank.jobqueue.usage_state import PriorityRules
 from fairbank.priority.fairshare.decay import Decay
 from fairbank.scheduling.slurm.parameters import parse_parameters
+from fairbank.simulator.engine.usage_state import PriorityRules
 from fairbank.slurm.parsers.config import read_config, read_settings
 from tests.simulator.slurm_schedules import HOUR, MINUTE, job, starts
 from tests.slurm.conftest import RecordFigure, own_cluster

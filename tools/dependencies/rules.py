@@ -19,7 +19,7 @@ PURE: Mapping[str, str] = {
     "jobqueue": "core core.submission cluster priority scheduling",
     "wlm.core": "core core.submission cluster priority scheduling jobqueue wlm.protocol.frames"
     " wlm.protocol.messages",
-    "simulator": "core cluster bank priority scheduling jobqueue",
+    "simulator": "core cluster bank priority scheduling",
     "report": "core priority report.slurm",
     "report.slurm": "core",
     "report.plots.simulations": "simulator report",

@@ -1,3 +1,3 @@
-"""Limits, usage, factors, dependencies, arrays and pass times of a queue of jobs, for the
-simulator, the live explanation and a workload manager. Pure.
+"""Limits, factors and arrays of a queue of jobs, for the explanation beside Slurm and for the
+embedded workload manager, and the dependencies of its jobs. Pure.
 """

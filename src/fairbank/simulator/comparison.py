@@ -23,8 +23,8 @@ from fairbank.simulator.traces.fast_reader import Extent, FastTrace, Source
 from fairbank.simulator.traces.workload import Workload, size_of
 
 if TYPE_CHECKING:
-    from fairbank.jobqueue.usage_state import ShareAccounts
     from fairbank.simulator.engine.grants import Budget
+    from fairbank.simulator.engine.usage_state import ShareAccounts
 
 
 def simulate_each(
@@ -101,7 +101,7 @@ def simulate_policy(
 def _entitled(shares: Mapping[int, int], plan: SimulationPlan) -> ShareAccounts:
     """Return the accounts of the shares. Raises InvalidInput for shares that Slurm would refuse."""
     # Imported here: only policies with fair share need NumPy.
-    from fairbank.jobqueue.usage_state import ShareAccounts  # noqa: PLC0415
+    from fairbank.simulator.engine.usage_state import ShareAccounts  # noqa: PLC0415
 
     entitled = ShareAccounts(shares, plan.by_group)
     entitled.check()

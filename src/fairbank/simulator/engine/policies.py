@@ -17,8 +17,8 @@ from fairbank.simulator.engine.clock import (
 from fairbank.simulator.traces.workload import TraceJob
 
 if TYPE_CHECKING:
-    from fairbank.jobqueue.usage_state import PriorityRules, ShareAccounts
     from fairbank.scheduling.slurm.parameters import SchedulerParameters
+    from fairbank.simulator.engine.usage_state import PriorityRules, ShareAccounts
 
 
 class SimulationPolicy(NamedTuple):
@@ -62,9 +62,9 @@ def slurm(
 
     def scheduler(processors: int) -> SimulationScheduler:
         # Imported here: only priorities need NumPy.
-        from fairbank.jobqueue.usage_state import PriorityRules  # noqa: PLC0415
         from fairbank.scheduling.slurm.parameters import SchedulerParameters  # noqa: PLC0415
         from fairbank.simulator.engine.slurm import SlurmScheduler  # noqa: PLC0415
+        from fairbank.simulator.engine.usage_state import PriorityRules  # noqa: PLC0415
 
         return SlurmScheduler(
             parameters or SchedulerParameters(), rules or PriorityRules(), processors, shares

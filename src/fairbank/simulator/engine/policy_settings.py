@@ -12,7 +12,6 @@ from fairbank.core.settings_file import parse_toml
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.time import parse_duration
 from fairbank.core.validation import describe_invalid_setting
-from fairbank.jobqueue.usage_state import PriorityRules
 from fairbank.priority.fairshare.decay import Decay, parse_half_life
 from fairbank.priority.settings import (
     DAMPENING_MAX,
@@ -28,6 +27,7 @@ from fairbank.scheduling.slurm.parameters import (
     SchedulerParameters,
 )
 from fairbank.simulator.engine.policies import SimulationPolicy, policy_named, slurm
+from fairbank.simulator.engine.usage_state import PriorityRules
 
 Weight = Annotated[int, msgspec.Meta(ge=0, le=U32_MAX)]
 _DEFAULT = PriorityRules()

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from copy import copy, deepcopy
 from functools import partial
 
-from fairbank.jobqueue.pass_times import DuePass, PassTimes
-from fairbank.jobqueue.usage_state import PriorityRules, ShareAccounts, UsageState
 from fairbank.scheduling.machines.priority_queue import JobList, PriorityQueue
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm import processor_passes as slurm
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.snapshot import RunningJob
 from fairbank.simulator.engine.clock import OnProcessors, ProcessorPass, SimulationScheduler
+from fairbank.simulator.engine.pass_times import DuePass, PassTimes
+from fairbank.simulator.engine.usage_state import PriorityRules, ShareAccounts, UsageState
 from fairbank.simulator.traces.workload import TraceJob
 
 

@@ -59,6 +59,10 @@ class PassStatistics(msgspec.Struct):
 class Planner:
     """Planner of one core. Its passes are those of slurmctld, at the same times.
 
+    The rules of `SchedulerParameters` say which pass is due, as in a simulation
+    (`simulator/engine/pass_times.py`). There passes take no time, and those that would start
+    nothing are left out; here the settings may change between two passes.
+
     Backfill comes with a main pass before it. All times are monotonic; `_main_ended` is in
     microseconds, the others are in seconds.
 

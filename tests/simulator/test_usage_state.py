@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fairbank.jobqueue.usage_state import PriorityRules, ShareAccounts, UsageState
 from fairbank.scheduling.machines.priority_queue import PriorityQueue
 from fairbank.scheduling.snapshot import RunningJob
+from fairbank.simulator.engine.usage_state import PriorityRules, ShareAccounts, UsageState
 from tests.scheduling.processors import ProcessorRequest
 
 ADA, BOB, PERIOD = 1, 2, 300

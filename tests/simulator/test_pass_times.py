@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.jobqueue.pass_times import DuePass, PassTimes
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.snapshot import FOR_EVER
+from fairbank.simulator.engine.pass_times import DuePass, PassTimes
 
 PERIOD = 300
 
