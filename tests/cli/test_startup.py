@@ -115,7 +115,7 @@ def test_simulation_without_a_bank_imports_no_bank_library(tmp_path: Path) -> No
     trace = tmp_path / "one.swf"
     trace.write_text("; MaxProcs: 8\n1 0 -1 60 1 -1 -1 1 60 -1 1 1 1 -1 -1 -1 -1 -1\n")
     own = (
-        "import sys; from fairbank.cli.main import main; print(main(), *sys.modules,"
+        "import sys; from fairbank.cli.main import run; print(run(sys.argv[1:]), *sys.modules,"
         " file=sys.stderr)"
     )
     words = [sys.executable, "-c", own, "simulate", str(trace)]
