@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -24,32 +24,48 @@ from fairbank.wlm.core.starts import send_limit_to
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.transition import Transition
 
-_OF_REQUEST = (
-    "limit", "time_min", "eligible", "deadline", "partitions", "account", "qos", "reservation",
-    "throttle", "wanted", "licenses",
-)  # fmt: skip
-_OF_SUBMISSION = (
-    "name", "comment", "may_requeue", "nice", "extra", "output", "error", "directory",
-    "mail_types", "mail_user", "site_factor",
-)  # fmt: skip
-KEYWORDS = {
-    "limit": "TimeLimit", "time_min": "TimeMin", "eligible": "StartTime", "deadline": "Deadline",
-    "partitions": "Partition", "account": "Account", "qos": "QOS", "licenses": "Licenses",
-    "reservation": "ReservationName", "throttle": "ArrayTaskThrottle", "name": "JobName",
-    "comment": "Comment", "may_requeue": "Requeue", "nice": "Nice", "extra": "Extra",
-    "wanted": "the request of resources", "output": "StdOut", "error": "StdErr",
-    "directory": "WorkDir", "mail_types": "MailType", "mail_user": "MailUser",
-    "dependencies": "Dependency", "priority": "Priority", "admin_comment": "AdminComment",
-    "site_factor": "SiteFactor",
-}  # fmt: skip
-"""Fields of a change by their names in scontrol, for messages."""
-_WHILE_RUNNING = frozenset(
-    "admin_comment comment extra limit mail_types mail_user may_requeue name nice priority"
-    " site_factor throttle".split()
-)
-_COUNTED = frozenset({"partitions", "wanted", "account", "qos", "limit"})
-"""Changes after which limits of accounting are checked as at submission."""
-_BY_OPERATORS = frozenset({"priority", "admin_comment", "site_factor"})
+
+class _Field(NamedTuple):
+    """Field of a change: its name in scontrol, and the record that has it.
+
+    `while_running`: it can change then, too. `by_operators`: only they may change it. `is_counted`:
+    limits of accounting are checked as at submission.
+    """
+
+    keyword: str
+    record: Literal["request", "submission", "job"]
+    while_running: bool = False
+    by_operators: bool = False
+    is_counted: bool = False
+
+
+_FIELDS = {
+    "account": _Field("Account", "request", is_counted=True),
+    "deadline": _Field("Deadline", "request"),
+    "eligible": _Field("StartTime", "request"),
+    "licenses": _Field("Licenses", "request"),
+    "limit": _Field("TimeLimit", "request", while_running=True, is_counted=True),
+    "partitions": _Field("Partition", "request", is_counted=True),
+    "qos": _Field("QOS", "request", is_counted=True),
+    "reservation": _Field("ReservationName", "request"),
+    "throttle": _Field("ArrayTaskThrottle", "request", while_running=True),
+    "time_min": _Field("TimeMin", "request"),
+    "wanted": _Field("the request of resources", "request", is_counted=True),
+    "comment": _Field("Comment", "submission", while_running=True),
+    "directory": _Field("WorkDir", "submission"),
+    "error": _Field("StdErr", "submission"),
+    "extra": _Field("Extra", "submission", while_running=True),
+    "mail_types": _Field("MailType", "submission", while_running=True),
+    "mail_user": _Field("MailUser", "submission", while_running=True),
+    "may_requeue": _Field("Requeue", "submission", while_running=True),
+    "name": _Field("JobName", "submission", while_running=True),
+    "nice": _Field("Nice", "submission", while_running=True),
+    "output": _Field("StdOut", "submission"),
+    "site_factor": _Field("SiteFactor", "submission", while_running=True, by_operators=True),
+    "admin_comment": _Field("AdminComment", "job", while_running=True, by_operators=True),
+    "dependencies": _Field("Dependency", "job"),
+    "priority": _Field("Priority", "job", while_running=True, by_operators=True),
+}
 
 
 def update(tx: Transition, caller: Caller, body: UpdateJob) -> None:
@@ -79,15 +95,14 @@ def update(tx: Transition, caller: Caller, body: UpdateJob) -> None:
 
 def _refusal(job: WlmJob, changes: dict[str, Any]) -> Conflict | None:
     """Return why the state of a job forbids a change; None if it allows all of them."""
-    refused = changes.keys() - _WHILE_RUNNING
+    refused = sorted(_FIELDS[name].keyword for name in changes if not _FIELDS[name].while_running)
     if job.state.base == "PENDING" or not refused:
         return None
-    fields = ", ".join(sorted({KEYWORDS[field] for field in refused}))
-    possible = ", ".join(sorted(KEYWORDS[field] for field in _WHILE_RUNNING))
+    possible = sorted(field.keyword for field in _FIELDS.values() if field.while_running)
     return Conflict(
-        f"{fields} of job {job.name} cannot change: the job is {job.state.shown}",
+        f"{', '.join(refused)} of job {job.name} cannot change: the job is {job.state.shown}",
         field="started",
-        remedy=f"of such a job, only these can: {possible}",
+        remedy=f"of such a job, only these can: {', '.join(possible)}",
     )
 
 
@@ -108,9 +123,9 @@ def _check_rights(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str
             raises_limit = most is not None and (value is None or value > most)
         holds = name == "priority" and value == 0
         is_negative = name == "nice" and value < 0
-        if raises_limit or is_negative or (name in _BY_OPERATORS and not holds):
+        if raises_limit or is_negative or (_FIELDS[name].by_operators and not holds):
             raise Forbidden(
-                f"only operators may {'raise' if raises_limit else 'set'} {KEYWORDS[name]}"
+                f"only operators may {'raise' if raises_limit else 'set'} {_FIELDS[name].keyword}"
                 f" of job {job.name} like this",
                 field="user",
                 remedy="ask an operator of the cluster",
@@ -125,9 +140,10 @@ def _longest_limit(state: CoreState, partitions: Sequence[str]) -> int | None:
 
 
 def _apply(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str, Any]) -> None:
-    request = msgspec.structs.replace(
-        job.request, **{name: changes[name] for name in _OF_REQUEST if name in changes}
-    )
+    def of(record: str) -> dict[str, Any]:
+        return {name: changes[name] for name in changes if _FIELDS[name].record == record}
+
+    request = msgspec.structs.replace(job.request, **of("request"))
     if "qos" in changes:
         flags = tx.state.settings.accounting.qos_flags.get(request.qos, frozenset())
         request = msgspec.structs.replace(request, qos_flags=flags)
@@ -139,16 +155,14 @@ def _apply(tx: Transition, caller: Caller, job: WlmJob, changes: dict[str, Any])
         request = msgspec.structs.replace(request, priority=max(priority, 1))
     if priority := changes.get("priority"):
         request = msgspec.structs.replace(request, priority=priority)
-    submission = msgspec.structs.replace(
-        job.submission, **{name: changes[name] for name in _OF_SUBMISSION if name in changes}
-    )
+    submission = msgspec.structs.replace(job.submission, **of("submission"))
     if {"partitions", "wanted", "reservation", "account", "qos", "limit"} & changes.keys():
         check_request(tx.state, request)
     if "name" in changes:
         check_job_name(submission.name)
     if {"limit", "time_min"} & changes.keys():
         check_least_time(request.time_min, request.limit)
-    if job.state.is_waiting and _COUNTED & changes.keys():
+    if job.state.is_waiting and any(_FIELDS[name].is_counted for name in changes):
         tx.put("jobs", job.number, None)  # the limits count the other jobs
         check_limits(tx.state, request, max(len(job.tasks), 1), tx.now)
         tx.put("jobs", job.number, job)
