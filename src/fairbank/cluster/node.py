@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import Enum
 from typing import NamedTuple
 
@@ -133,6 +133,16 @@ def check_integer(value: int, low: int, high: int, *, field: str) -> int:
 def gpu_counts(gpus: Iterable[Gpus]) -> dict[str, int]:
     """Return GPUs as TRES, without and with their types: `gres/gpu`, `gres/gpu:a100`."""
     return gres_counts(Gres(GPU, *one) for one in gpus)
+
+
+def total_tres(nodes: Collection[Node]) -> dict[str, int]:
+    """Return what nodes have together; memory is in MiB."""
+    return {
+        "cpu": sum(node.cpus for node in nodes),
+        "mem": sum(node.memory for node in nodes),
+        "node": len(nodes),
+        f"gres/{GPU}": sum(gpu.number for node in nodes for gpu in node.gpus),
+    }
 
 
 def check_gpus(gpus: Iterable[Gpus], *, field: str) -> None:

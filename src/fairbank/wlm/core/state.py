@@ -14,6 +14,7 @@ from fairbank.cluster.job import Run
 from fairbank.cluster.node import Gpus, Node, NodeState
 from fairbank.cluster.partition_rules import PartitionRules, PartitionState
 from fairbank.cluster.reservation import Reservation
+from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.jobqueue.dependencies import DependencyJob, JobIndex
 from fairbank.priority.associations import account_chain, own_association
 from fairbank.priority.limits.reasons import ACCRUAL_KINDS
@@ -324,6 +325,16 @@ class CoreState:
     def nodes_of(self, names: Iterable[str]) -> Iterator[Node]:
         """Yield the nodes with these names that are configured."""
         return (self.configured[name] for name in names if name in self.configured)
+
+    def nodes_in(self, rules: PartitionRules) -> list[Node]:
+        """Return the nodes of a partition, in the order of the settings."""
+        names = frozenset(rules.nodes)
+        return [node for name, node in self.configured.items() if not names or name in names]
+
+    def wanted_in(self, partition: str, request: PendingJob) -> ResourceRequest:
+        """Return what a job requests, with the defaults of a partition."""
+        rules, wanted = self.partitions.get(partition), request.wanted
+        return wanted if rules is None else rules.with_default_memory(wanted)
 
     def steps_of(self, run: Run) -> list[WlmStep]:
         """Return the steps of a run that have tasks, by number."""

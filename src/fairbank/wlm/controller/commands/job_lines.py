@@ -26,6 +26,7 @@ from fairbank.wlm.controller.commands import gres_texts as gres
 from fairbank.wlm.controller.job_files import JobFiles, shown_files
 from fairbank.wlm.core.job_states import RAISED_SIGNAL, JobState
 from fairbank.wlm.core.jobs import ExpectedStart, HeldBy, Moment, Submission, WlmJob, WlmRun
+from fairbank.wlm.core.requests.submission import requested_tres
 from fairbank.wlm.core.state import CoreState
 
 DEFAULT_QOS = "normal"
@@ -50,16 +51,19 @@ class ShownRequest:
         self.nodes = () if self.allocation is None else self.allocation.nodes
         self.grants = () if self.allocation is None else self.allocation.grants
 
+    @property
+    def _partition(self) -> str:
+        run = self.run
+        return self.request.partitions[0] if run is None else run.allocation.partition
+
     @cached_property
     def rules(self) -> PartitionRules | None:
-        where = self.request.partitions[0] if self.run is None else self.run.allocation.partition
-        return self.state.partitions.get(where)
+        return self.state.partitions.get(self._partition)
 
     @cached_property
     def wanted(self) -> ResourceRequest:
         """Resources, with the default memory of the partition."""
-        wanted, rules = self.request.wanted, self.rules
-        return wanted if rules is None else rules.with_default_memory(wanted)
+        return self.state.wanted_in(self._partition, self.request)
 
     @cached_property
     def files(self) -> JobFiles:
@@ -303,10 +307,9 @@ def dependency_text(dependencies: Dependencies) -> str:
 
 def requested_counts(wanted: ResourceRequest) -> dict[str, int]:
     """Return the TRES that a job requests."""
-    nodes, cpus = wanted.nodes, wanted.cpus
-    memory = (wanted.memory_per_node or 0) * nodes + (wanted.memory_per_cpu or 0) * cpus
-    gpus = {"gres/gpu": wanted.gpu_count} if wanted.gpu_count else {}
-    return {"cpu": cpus, "mem": memory, "node": nodes, **gpus}
+    memory = (wanted.memory_per_node or 0) * wanted.nodes
+    memory += (wanted.memory_per_cpu or 0) * wanted.cpus
+    return {"cpu": wanted.cpus, "mem": memory, **requested_tres(wanted)}
 
 
 def tres_text(

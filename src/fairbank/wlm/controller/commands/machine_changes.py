@@ -250,8 +250,7 @@ def _chosen_nodes(
     text = texts.get("nodes", "")
     candidates = [*state.configured]
     if made.partition:
-        rules = state.partitions[made.partition]
-        candidates = [name for name in candidates if not rules.nodes or name in rules.nodes]
+        candidates = [node.name for node in state.nodes_in(state.partitions[made.partition])]
     if text.upper() == "ALL":
         return tuple(candidates)
     if text:

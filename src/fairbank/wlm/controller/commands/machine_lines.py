@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
-from fairbank.cluster.node import Node
-from fairbank.cluster.partition_rules import AccessList, OverSubscribe, PartitionRules
+from fairbank.cluster.node import Node, total_tres
+from fairbank.cluster.partition_rules import AccessList, OverSubscribe
 from fairbank.cluster.reservation import Reservation
 from fairbank.core.gres import GPU
 from fairbank.core.hostlist import compress
@@ -52,8 +52,8 @@ def node_lines(
     """
     partitions = defaultdict[str, list[str]](list)
     for rules in state.partitions.values():
-        for name in _nodes_of(rules, state):
-            partitions[name].append(rules.name)
+        for node in state.nodes_in(rules):
+            partitions[node.name].append(rules.name)
     reserved: dict[str, Reservation] = {}
     for reservation in state.reservations.values():
         if reservation.is_active(now.wall):
@@ -88,7 +88,8 @@ def _node_line(
     features = ",".join(sorted(node.features)) or None
     rule = state.settings.accounting.billing_rule
     gpus = sum(len(grant.binding.gpus) for grant in grants)
-    configured = {"cpu": node.cpus, "mem": node.memory, f"gres/{GPU}": _gpu_count([node])}
+    configured = total_tres([node])
+    del configured["node"]  # a node does not show it
     _, reason = status.state
     return NodeLine(
         name=node.name,
@@ -121,10 +122,6 @@ def _node_line(
     )
 
 
-def _gpu_count(nodes: Iterable[Node]) -> int:
-    return sum(gpu.number for node in nodes for gpu in node.gpus)
-
-
 def _state_words(state: CoreState, node: Node, status: NodeStatus, cpus: int) -> Iterator[str]:
     words = list(_CONDITIONS[status.condition])
     if status.condition not in _WITHOUT_JOBS:
@@ -147,13 +144,8 @@ def partition_lines(state: CoreState) -> Iterator[PartitionLine]:
     """Yield the lines of all partitions, in their order."""
     default_mode = state.settings.scheduling.preemption.mode.value
     for rules in state.partitions.values():
-        nodes = [state.configured[name] for name in _nodes_of(rules, state)]
-        counts = {
-            "cpu": sum(node.cpus for node in nodes),
-            "mem": sum(node.memory for node in nodes),
-            "node": len(nodes),
-            f"gres/{GPU}": _gpu_count(nodes),
-        }
+        nodes = state.nodes_in(rules)
+        counts = total_tres(nodes)
         shares = rules.sharing in (OverSubscribe.YES, OverSubscribe.FORCE)
         yield PartitionLine(
             name=rules.name,
@@ -188,12 +180,6 @@ def partition_lines(state: CoreState) -> Iterator[PartitionLine]:
             tres=tres_text(counts, rules, state.settings.accounting.billing_rule),
             weights=None if rules.weights is None else weights_text(rules.weights),
         )
-
-
-def _nodes_of(rules: PartitionRules, state: CoreState) -> list[str]:
-    """Return the nodes of a partition in the order of the settings."""
-    names = frozenset(rules.nodes)
-    return [name for name in state.configured if not names or name in names]
 
 
 def _names(access: AccessList | None, *, denied: bool) -> str | None:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.job_environment import run_variables
 from fairbank.wlm.controller.nodes.job_start import (
@@ -43,7 +42,7 @@ async def start_request(runner: CoreRunner, node: str, start: StartRun) -> Start
     details = StartDetails(
         script,
         environment,
-        _wanted(runner.state, start),
+        runner.state.wanted_in(start.run.allocation.partition, start.request),
         array_tasks(runner.state, start.request.array),
         bound_cpus(start, runner.settings.nodes, host_cpus())
         if runner.settings.scheduling.affinity
@@ -55,12 +54,6 @@ async def start_request(runner: CoreRunner, node: str, start: StartRun) -> Start
     return start_message(start, node, details)
 
 
-def _wanted(state: CoreState, start: StartRun) -> ResourceRequest:
-    """Return what a job requests, with the defaults of its partition."""
-    rules, wanted = state.partitions.get(start.run.allocation.partition), start.request.wanted
-    return wanted if rules is None else rules.with_default_memory(wanted)
-
-
 def allocation_variables(runner: CoreRunner, job: WlmJob) -> dict[str, str]:
     """Return the variables of a job that runs, for srun and salloc."""
     if (run := job.active_run) is None:
@@ -68,7 +61,8 @@ def allocation_variables(runner: CoreRunner, job: WlmJob) -> dict[str, str]:
     start = StartRun(run, job.request, job.submission, None)
     tasks = array_tasks(runner.state, job.request.array)
     begun = (run.started or run.allocated).wall
-    variables = run_variables(start, _wanted(runner.state, start), tasks, begun)
+    wanted = runner.state.wanted_in(run.allocation.partition, job.request)
+    variables = run_variables(start, wanted, tasks, begun)
     del variables["ENVIRONMENT"]
     return variables
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.cluster.node import total_tres
 from fairbank.jobqueue.factors import FactorCluster, FactorJob, FactorPartition
 from fairbank.priority.associations import ROOT, AssociationKey
 from fairbank.priority.fairshare.classic import classic
@@ -155,22 +155,12 @@ def _cluster(state: CoreState) -> FactorCluster:
         tres=[*settings.priority.factors.weights.tres],
         partitions={
             rules.name: FactorPartition(
-                rules.factor, (rules.max_seconds or 0) // 60, _partition_tres(state, rules)
+                rules.factor,
+                (rules.max_seconds or 0) // 60,
+                {name: float(count) for name, count in total_tres(state.nodes_in(rules)).items()},
             )
             for rules in state.partitions.values()
         },
         qos={name: rules.priority for name, rules in settings.scheduling.preemption.qos.items()},
         associations={},
     )
-
-
-def _partition_tres(state: CoreState, rules: PartitionRules) -> dict[str, float]:
-    nodes = [
-        node for name, node in state.configured.items() if not rules.nodes or name in rules.nodes
-    ]
-    return {
-        "cpu": float(sum(node.cpus for node in nodes)),
-        "mem": float(sum(node.memory for node in nodes)),
-        "node": float(len(nodes)),
-        "gres/gpu": float(sum(count for node in nodes for _, count in node.gpus)),
-    }
