@@ -12,7 +12,7 @@ from fairbank.cluster.job import Run
 from fairbank.core.errors import FairbankError
 from fairbank.jobqueue.arrays import JobSelection, parse_selection
 from fairbank.wlm.controller.commands.accounting_lines import ShownRun, StepFacts, live_record
-from fairbank.wlm.controller.commands.job_filter import SelectedFacts, fits, is_among, selected_jobs
+from fairbank.wlm.controller.commands.job_filter import fits, is_among, selected_jobs
 from fairbank.wlm.controller.commands.steps.step_lines import (
     ShownStep,
     batch_step,
@@ -172,10 +172,8 @@ async def _last_restarts(runner: CoreRunner, runs: Sequence[AccountedRun]) -> Ma
 
 def _is_chosen(run: EndedRun, selections: Sequence[JobSelection], wanted: RowFilter) -> bool:
     """Return True if a run fits a filter, its jobs and its period."""
-    allocation = None if run.run is None else run.run.allocation
-    facts = SelectedFacts(run.request, run.submission, allocation, (run.state,))
     return (
         (not selections or is_among(run, selections))
-        and fits(facts, wanted)
+        and fits(run, run.run, (run.state,), wanted)
         and (wanted.end is None or run.identity.submitted < wanted.end)
     )

@@ -73,6 +73,7 @@ class CommandAnswers:
         self._runner, self._nodes = runner, nodes
         self._reconfigure, self._shut_down = reconfigure, shut_down
         self._read_accounts = read_accounts
+        steps = StepAnswers(runner, nodes)
         self._methods: Mapping[type, Callable[[Any, Submitter], Awaitable[Json]]] = {
             cmd.SubmitRequest: self._submit,
             cmd.CancelRequest: self._cancel,
@@ -103,7 +104,12 @@ class CommandAnswers:
             cmd.ReconfigureRequest: self._reload,
             cmd.SetDebugRequest: self._set_debug,
             cmd.ShutdownRequest: self._end,
-            **StepAnswers(runner, nodes).methods,
+            cmd.CreateStepRequest: steps.create_step,
+            cmd.EndStepRequest: steps.end_step,
+            cmd.StepStateRequest: steps.step_state,
+            cmd.ProcessesRequest: steps.processes,
+            cmd.JobOfProcessRequest: steps.job_of_process,
+            cmd.WarnProcessRequest: steps.warn_process,
         }
 
     async def answer(self, request: cmd.AnyRequest, user: Submitter) -> Json:

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from fairbank.core.errors import NotFound
 from fairbank.jobqueue.arrays import JobSelection, parse_selection
-from fairbank.scheduling.pending_job import PendingJob
 from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS
 from fairbank.wlm.core.events import Caller
-from fairbank.wlm.core.jobs import EndedRun, RunAllocation, Submission, WlmJob
+from fairbank.wlm.core.jobs import EndedRun, WlmJob, WlmRun
 from fairbank.wlm.core.requests.rights import check_owner
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.commands import RowFilter
-
-
-class SelectedFacts(NamedTuple):
-    """Facts that a filter selects by. `allocation` is None for a job without nodes."""
-
-    request: PendingJob
-    submission: Submission
-    allocation: RunAllocation | None
-    states: Collection[str]
 
 
 def selected_jobs(state: CoreState, wanted: RowFilter, first: int = 0) -> Iterator[WlmJob]:
@@ -38,13 +27,8 @@ def selected_jobs(state: CoreState, wanted: RowFilter, first: int = 0) -> Iterat
     for number in sorted(number for number in known if number >= first):
         job = state.jobs[number]
         run = None if job.state.base == "PENDING" else job.run
-        facts = SelectedFacts(
-            job.request,
-            job.submission,
-            None if run is None else run.allocation,
-            (job.state.base, *job.state.flags),
-        )
-        if (not selections or is_among(job, selections)) and fits(facts, wanted):
+        states = (job.state.base, *job.state.flags)
+        if (not selections or is_among(job, selections)) and fits(job, run, states, wanted):
             yield job
 
 
@@ -68,15 +52,20 @@ def is_among(job: WlmJob | EndedRun, selections: Iterable[JobSelection]) -> bool
     )
 
 
-def fits(job: SelectedFacts, wanted: RowFilter) -> bool:
-    """Return True if a job fits all lists of a filter but its numbers."""
-    request, allocation = job.request, job.allocation
+def fits(
+    job: WlmJob | EndedRun, run: WlmRun | None, states: Collection[str], wanted: RowFilter
+) -> bool:
+    """Return True if a job fits all lists of a filter but its numbers.
+
+    `run` is None for a job without nodes.
+    """
+    request, allocation = job.request, None if run is None else run.allocation
     partitions = request.partitions if allocation is None else (allocation.partition,)
     return (
         has(wanted.users, request.user, str(job.submission.uid))
         and has(wanted.accounts, request.account)
         and has(wanted.partitions, *partitions)
-        and has(wanted.states, *job.states)
+        and has(wanted.states, *states)
         and has(wanted.names, job.submission.name)
         and has(wanted.qos, request.qos or DEFAULT_QOS)
         and has(wanted.reservations, request.reservation or "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
@@ -21,20 +21,12 @@ Json = Mapping[str, Any]
 
 
 class StepAnswers:
-    """Answers about steps and processes, as part of CommandAnswers."""
+    """Answers about steps and processes."""
 
     def __init__(self, runner: CoreRunner, nodes: NodeLinks) -> None:
         self._runner, self._nodes = runner, nodes
-        self.methods: Mapping[type, Callable[[Any, Submitter], Awaitable[Json]]] = {
-            cmd.CreateStepRequest: self._create_step,
-            cmd.EndStepRequest: self._end_step,
-            cmd.StepStateRequest: self._step_state,
-            cmd.ProcessesRequest: self._processes,
-            cmd.JobOfProcessRequest: self._job_of_process,
-            cmd.WarnProcessRequest: self._warn_process,
-        }
 
-    async def _create_step(self, request: cmd.CreateStepRequest, user: Submitter) -> Json:
+    async def create_step(self, request: cmd.CreateStepRequest, user: Submitter) -> Json:
         body = build_step(request, self._runner.state)
         step = cast("WlmStep", await self._runner.request(user.caller, body))
         return self._facts_of(step)
@@ -55,7 +47,7 @@ class StepAnswers:
         ]
         return {"job": step.run.job_id, "step": step.number, "nodes": nodes}
 
-    async def _step_state(self, request: cmd.StepStateRequest, user: Submitter) -> Json:
+    async def step_state(self, request: cmd.StepStateRequest, user: Submitter) -> Json:
         jobs = own_jobs(self._runner.state, str(request.job), user.caller)
         runs = [job.run.run for job in jobs if job.run is not None]
         running = [step for run in runs for step in self._runner.state.steps_of(run)]
@@ -79,12 +71,12 @@ class StepAnswers:
             f"job {request.job} has no {what}", field="step", remedy="sacct lists its steps"
         )
 
-    async def _end_step(self, request: cmd.EndStepRequest, user: Submitter) -> Json:
+    async def end_step(self, request: cmd.EndStepRequest, user: Submitter) -> Json:
         body = ev.EndStepOf(request.job, request.step, request.signal)
         await self._runner.request(user.caller, body)
         return {}
 
-    async def _processes(self, request: cmd.ProcessesRequest, user: Submitter) -> Json:
+    async def processes(self, request: cmd.ProcessesRequest, user: Submitter) -> Json:
         processes = []
         for job in own_jobs(self._runner.state, request.job, user.caller):
             run = _run_of(job)
@@ -97,11 +89,11 @@ class StepAnswers:
                     ]
         return {"processes": processes}
 
-    async def _job_of_process(self, request: cmd.JobOfProcessRequest, user: Submitter) -> Json:
+    async def job_of_process(self, request: cmd.JobOfProcessRequest, user: Submitter) -> Json:
         _, holder = await self._find(request.pid)
         return self._job_and_end(holder)
 
-    async def _warn_process(self, request: cmd.WarnProcessRequest, user: Submitter) -> Json:
+    async def warn_process(self, request: cmd.WarnProcessRequest, user: Submitter) -> Json:
         node, holder = await self._find(request.pid)
         if holder.run is None:
             raise NotFound(
