@@ -6,7 +6,7 @@ Source: docs/reference/slurm-rules.md, "Output of Slurm's commands".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -178,6 +178,11 @@ def flag(value: bool, notation: Notation) -> str:
 def yes_no(value: bool, notation: Notation) -> str:
     """Return YES or NO."""
     return YES if value else NO
+
+
+def licenses_text(counts: Mapping[str, int]) -> str | None:
+    """Return licenses such as `matlab:2,ansys:1`; None if there are none."""
+    return ",".join(f"{name}:{count}" for name, count in counts.items()) or None
 
 
 def names(value: Sequence[str], notation: Notation) -> str:

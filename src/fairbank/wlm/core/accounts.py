@@ -12,6 +12,9 @@ from fairbank.priority.fairshare.tree import ShareAssociation
 from fairbank.priority.limits.usage import LimitRecord
 from fairbank.wlm.core.settings import AccountingSettings
 
+DEFAULT_QOS = "normal"
+"""QOS of a job that names none."""
+
 
 class BankAccount(msgspec.Struct, frozen=True, kw_only=True):
     """Project of the bank: its number, the account above it (empty: none), and its members."""

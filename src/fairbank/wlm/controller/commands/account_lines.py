@@ -14,8 +14,7 @@ from fairbank.priority.limits.usage import AssociationLimits
 from fairbank.report.slurm.notation import PARENT
 from fairbank.report.slurm.sacctmgr import AssociationLine, QosLine, UserLine
 from fairbank.scheduling.machines.nodes import Preemption
-from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS
-from fairbank.wlm.core.accounts import AccountRules
+from fairbank.wlm.core.accounts import DEFAULT_QOS, AccountRules
 from fairbank.wlm.core.settings import AccountingSettings
 from fairbank.wlm.core.state import CoreState
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from fairbank.core.errors import NotFound
 from fairbank.jobqueue.arrays import JobSelection, parse_selection
-from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS
+from fairbank.wlm.core.accounts import DEFAULT_QOS
 from fairbank.wlm.core.events import Caller
 from fairbank.wlm.core.jobs import EndedRun, WlmJob, WlmRun
 from fairbank.wlm.core.requests.rights import check_owner

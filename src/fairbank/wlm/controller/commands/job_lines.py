@@ -20,17 +20,16 @@ from fairbank.core.time import LIMIT_MAX_SECONDS
 from fairbank.core.tres import BillingRule, billing
 from fairbank.jobqueue.arrays import task_ranges
 from fairbank.report.slurm.job_rows import NO_LIMIT, JobLine
-from fairbank.report.slurm.notation import shortened
+from fairbank.report.slurm.notation import licenses_text, shortened
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.wlm.controller.commands import gres_texts as gres
 from fairbank.wlm.controller.job_files import JobFiles, shown_files
+from fairbank.wlm.core.accounts import DEFAULT_QOS
 from fairbank.wlm.core.job_states import RAISED_SIGNAL, JobState
 from fairbank.wlm.core.jobs import ExpectedStart, HeldBy, Moment, Submission, WlmJob, WlmRun
 from fairbank.wlm.core.requests.submission import requested_tres
 from fairbank.wlm.core.state import CoreState
 
-DEFAULT_QOS = "normal"
-"""QOS of a job that names none."""
 T = TypeVar("T")
 Fields = Mapping[str, Callable[[T], Any]]
 """Functions that compute fields, by name."""
@@ -290,11 +289,6 @@ FIELDS: Fields[ShownJob] = {
     "mail_type": lambda s: ",".join(sorted(s.submission.mail_types)) or None,
 }
 """Fields of `JobLine`. All others have its default."""
-
-
-def licenses_text(counts: Mapping[str, int]) -> str | None:
-    """Return licenses such as `matlab:2,ansys:1`; None if there are none."""
-    return ",".join(f"{name}:{count}" for name, count in counts.items()) or None
 
 
 def dependency_text(dependencies: Dependencies) -> str:

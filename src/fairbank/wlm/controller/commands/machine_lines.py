@@ -13,8 +13,9 @@ from fairbank.core.hostlist import compress
 from fairbank.core.tres import Weights
 from fairbank.core.units import exact_decimal
 from fairbank.report.slurm.machine_rows import LicenseLine, NodeLine, PartitionLine, ReservationLine
+from fairbank.report.slurm.notation import licenses_text
 from fairbank.wlm.controller.commands.gres_texts import gres_text, used_gres
-from fairbank.wlm.controller.commands.job_lines import licenses_text, tres_text
+from fairbank.wlm.controller.commands.job_lines import tres_text
 from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.node_states import NodeCondition as N
 from fairbank.wlm.core.state import CoreState, NodeStatus

@@ -13,7 +13,7 @@ from fairbank.priority.limits.usage import LimitUsage
 from fairbank.priority.settings import PrioritySettings
 from fairbank.report.slurm.sprio import PriorityRow
 from fairbank.report.slurm.sshare import ShareRow
-from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS
+from fairbank.wlm.core.accounts import DEFAULT_QOS
 from fairbank.wlm.core.factors.priorities import factor_terms, fair_shares
 from fairbank.wlm.core.factors.usage import TRES, used_associations
 from fairbank.wlm.core.jobs import AssociationUsage, Moment

@@ -23,7 +23,7 @@ from fairbank.core.time import LIMIT_MAX_SECONDS, parse_moment
 from fairbank.priority.associations import own_association
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import constraint
-from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS
+from fairbank.wlm.core.accounts import DEFAULT_QOS
 from fairbank.wlm.core.events import Caller, SubmitJob
 from fairbank.wlm.core.jobs import Submission
 from fairbank.wlm.core.settings import WlmSettings

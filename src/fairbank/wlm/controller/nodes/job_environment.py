@@ -12,8 +12,9 @@ from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.hostlist import compress
 from fairbank.core.submission.gpus import VARIABLES as GPU_VARIABLES
 from fairbank.jobqueue.arrays import task_ranges
+from fairbank.report.slurm.notation import licenses_text
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.wlm.controller.commands.job_lines import DEFAULT_QOS, licenses_text
+from fairbank.wlm.core.accounts import DEFAULT_QOS
 from fairbank.wlm.core.effects import StartRun
 from fairbank.wlm.core.jobs import NodeGrant
 from fairbank.wlm.core.steps.layout import task_counts
