@@ -166,7 +166,8 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
 
     def with_default_memory(self, wanted: ResourceRequest) -> ResourceRequest:
         """Return the request with the partition's default memory if it requests none."""
-        if wanted.memory_per_node is not None or wanted.memory_per_cpu is not None:
+        sizes = (wanted.memory_per_node, wanted.memory_per_cpu, wanted.memory_per_gpu)
+        if any(size is not None for size in sizes):
             return wanted
         if self.memory_per_node is None and self.memory_per_cpu is None:
             return wanted

@@ -24,6 +24,9 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
         gpus                  per node
         gpus_per_task         with `tasks`
         total_gpus            of all nodes together, at least one of each; None: see the others
+        tasks_per_gpu         tasks that have a GPU of `gpus_per_task` together; None: one
+        cpus_per_gpu          minimum; None: as many as the tasks need
+        memory_per_gpu        None: see the memory of nodes and CPUs
         constraint, prefer    features, in the grammar of `scheduling.placement.constraint`
         exclusive, shared     whole nodes; nodes shared with other jobs if the partition allows it
         required, excluded    names of nodes
@@ -43,6 +46,9 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[Gpus, ...] = ()
     gpus_per_task: tuple[Gpus, ...] = ()
     total_gpus: Gpus | None = None
+    tasks_per_gpu: int | None = None
+    cpus_per_gpu: int | None = None
+    memory_per_gpu: int | None = None
     tmp: int = 0
     constraint: str = ""
     prefer: str = ""
@@ -97,6 +103,12 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
             contradictions.append(
                 ("memory_per_cpu", "memory is asked for by node and by CPU", "name one of them")
             )
+        if self.memory_per_gpu is not None and (
+            self.memory_per_node is not None or self.memory_per_cpu is not None
+        ):
+            contradictions.append(
+                ("memory_per_gpu", "memory is asked for by GPU and otherwise", "name one of them")
+            )
         if self.exclusive and self.shared:
             contradictions.append(
                 (
@@ -126,11 +138,17 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
         per_node = sum(count for _, count in self.gpus)
         per_task = sum(count for _, count in self.gpus_per_task)
         total = 0 if self.total_gpus is None else self.total_gpus.number
-        return self.nodes * per_node + self.least_tasks * per_task + total
+        by_tasks = -(-self.least_tasks * per_task // (self.tasks_per_gpu or 1))
+        return self.nodes * per_node + by_tasks + total
 
     @property
     def cpus(self) -> int:
         """CPUs that are requested for all nodes together, as Slurm counts them before the start."""
+        return max(self.task_cpus, self.gpu_count * (self.cpus_per_gpu or 0))
+
+    @property
+    def task_cpus(self) -> int:
+        """CPUs that are requested for all nodes together, but by GPUs."""
         return max(self.least_tasks * self.cpus_per_task, self.min_cpus or 1)
 
 
@@ -142,6 +160,9 @@ _LEAST = {
     "cpus_per_task": 1,
     "cpus_per_node": 1,
     "min_cpus": 1,
+    "tasks_per_gpu": 1,
+    "cpus_per_gpu": 1,
+    "memory_per_gpu": 1,
     "memory_per_node": ALL_MEMORY,
     "memory_per_cpu": 1,
     "tmp": 0,

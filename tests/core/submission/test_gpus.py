@@ -31,6 +31,15 @@ TWO, ONE = Gres("gpu", "", 2), Gres("gpu", "", 1)
         ({"gpus-per-task": "1", "ntasks": "2"}, RequestedGpus((), (ONE,))),
         ({"gpus-per-task": "1", "gpus": "2"}, RequestedGpus((), (ONE,))),
         ({"gpus-per-node": "1", "gpus": "2"}, RequestedGpus((ONE,))),
+        ({"gpus": "2", "ntasks-per-gpu": "3"}, RequestedGpus((), (), TWO, 3)),
+        ({"gpus": "2", "ntasks-per-gpu": "3", "ntasks": "6"}, RequestedGpus((), (), TWO, 3)),
+        ({"ntasks": "6", "ntasks-per-gpu": "3"}, RequestedGpus((), (), TWO, 3)),
+        ({"nodes": "2", "ntasks-per-gpu": "3"}, RequestedGpus((), (), TWO, 3)),
+        (
+            {"gres": "gpu:1", "nodes": "2", "ntasks-per-gpu": "3"},
+            RequestedGpus((ONE,), tasks_each=3),
+        ),
+        ({"gpus-per-task": "1", "ntasks": "2", "cpus-per-gpu": "4"}, RequestedGpus((), (ONE,))),
     ],
 )
 def test_options_request_gpus_in_one_way(
@@ -52,6 +61,15 @@ def test_options_request_gpus_in_one_way(
         ({"gpus-per-task": "1", "gpus": "2", "ntasks": "3"}, "number of requested tasks differ"),
         ({"gpus-per-task": "1", "ntasks": "1", "gres": "gpu:1"}, "for each node and for each task"),
         ({"gpus-per-task": "1", "ntasks": "1", "overcommit": ""}, "exclude each other"),
+        ({"ntasks-per-gpu": "2"}, "--ntasks-per-gpu needs GPUs, or tasks"),
+        ({"ntasks-per-gpu": "2", "nodes": "1-2"}, "--ntasks-per-gpu needs GPUs, or tasks"),
+        ({"ntasks-per-gpu": "2", "ntasks": "3"}, "has to be a multiple of --ntasks-per-gpu"),
+        ({"ntasks-per-gpu": "2", "gpus": "2", "ntasks": "3"}, "are not the 3 tasks of --ntasks"),
+        ({"ntasks-per-gpu": "1", "gpus-per-task": "1", "ntasks": "1"}, "are mutually exclusive"),
+        ({"ntasks-per-gpu": "1", "gpus": "1", "ntasks-per-node": "1"}, "are mutually exclusive"),
+        ({"cpus-per-gpu": "1", "gpus": "1", "cpus-per-task": "1"}, "are mutually exclusive"),
+        ({"cpus-per-gpu": "1"}, "--cpus-per-gpu needs GPUs"),
+        ({"mem-per-gpu": "1", "gres": "none"}, "--mem-per-gpu needs GPUs"),
     ],
 )
 def test_gpu_options_that_contradict_each_other_are_refused(
@@ -67,3 +85,10 @@ def test_gpu_options_that_contradict_each_other_are_refused(
 def test_step_may_request_gpus_by_task_without_tasks() -> None:
     values = read_values({"gpus-per-task": "1"}, "srun")
     assert requested_gpus(values, is_step=True).per_task == (ONE,)
+
+
+def test_step_may_have_fewer_tasks_than_its_gpus_can_have() -> None:
+    few = {"gpus": "2", "ntasks-per-gpu": "3", "ntasks": "4"}
+    assert requested_gpus(read_values(few, "srun"), is_step=True).total == TWO
+    with pytest.raises(InvalidInput, match="are not the 7 tasks"):
+        requested_gpus(read_values(few | {"ntasks": "7"}, "srun"), is_step=True)

@@ -135,6 +135,59 @@ def test_steps_in_an_allocation_follow_its_options(lab: RunningCluster) -> None:
     assert sorted(lab.slurm("srun", *tasks).splitlines()) == ["0: 4", "1: 5"]
 
 
+def test_tasks_are_bound_to_gpus_as_options_say(lab: RunningCluster) -> None:
+    show = 'sh -c "echo \\$SLURM_PROCID:\\$SLURM_STEP_GPUS"'
+
+    def bound(*options: str) -> list[str]:
+        words = " ".join(options)
+        script = f"srun -n2 {words} {show} 2>&1"
+        return sorted(run_job(lab, script, "-n2", "-w", "n1", "--gpus=t4:2"))
+
+    assert bound("--gpu-bind=single:1") == ["0:0", "1:1"]
+    assert bound("--gpu-bind=single:2") == ["0:0", "1:0"]
+    assert bound("--gpu-bind=per_task:1") == ["0:0", "1:1"]
+    assert bound("--gpus-per-task=1", "--gpu-bind=none") == ["0:0,1", "1:0,1"]
+    assert bound("--gpu-bind=closest") == ["0:0,1", "1:0,1"]
+    # Where a job can open only its own, lists count these; else the A100s of the node come first.
+    one, other, mask = (0, 1, 1) if is_controlled(lab) else (2, 3, 4)
+    assert bound(f"--gpu-bind=map_gpu:{other},{one}") == ["0:1", "1:0"]
+    assert bound(f"--gpu-bind=mask_gpu:{mask:x},{2 * mask:#x}") == ["0:0", "1:1"]
+    assert bound("--gpu-bind=verbose,single:1")[2:] == [
+        "gpu-bind: usable_gres=0x4; bit_alloc=0xC; local_inx=2; global_list=0; local_list=0",
+        "gpu-bind: usable_gres=0x8; bit_alloc=0xC; local_inx=2; global_list=1; local_list=1",
+    ]
+
+
+def test_tasks_cpus_and_memory_go_with_gpus(lab: RunningCluster) -> None:
+    show = (
+        "env | grep -E '^SLURM_(NTASKS|GPUS|.*_PER_GPU|GPU_BIND)=' | sort;"
+        ' scontrol show job $SLURM_JOB_ID | grep -E "NumTasks|Tres|TRES|MinMemory";'
+        " squeue -h -O cpus-per-tres:11,mem-per-tres;"
+        ' srun -l sh -c "echo \\$SLURM_STEP_GPUS" 2> /dev/null | sort'
+    )
+    options = ("--gpus=t4:2", "--ntasks-per-gpu=2", "--cpus-per-gpu=3", "--mem-per-gpu=100")
+    lines = run_job(lab, show, *options, "--gpu-bind=verbose,single:2")
+    assert [line.strip() for line in lines] == [
+        "SLURM_CPUS_PER_GPU=3",
+        "SLURM_GPUS=t4:2",
+        "SLURM_GPU_BIND=verbose,single:2",
+        "SLURM_MEM_PER_GPU=100",
+        "SLURM_NTASKS=4",
+        "SLURM_NTASKS_PER_GPU=2",
+        "NumNodes=1 NumCPUs=6 NumTasks=4 CPUs/Task=1 ReqB:S:C:T=0:0:*:*",
+        "ReqTRES=cpu=6,mem=200M,node=1,billing=14,gres/gpu=2",
+        "AllocTRES=cpu=6,mem=200M,node=1,billing=14,gres/gpu=2",
+        "MinCPUsNode=1 MinMemoryTRES=0 MinTmpDiskNode=0",
+        "CpusPerTres=gres/gpu:3",
+        "MemPerTres=gres/gpu:100",
+        "TresBind=gres/gpu:verbose,single:2",
+        "TresPerJob=gres/gpu:t4:2",
+        "NtasksPerTRES=2",
+        "gres/gpu:3 gres/gpu:100",
+        *("0: 0", "1: 0", "2: 1", "3: 1"),
+    ]
+
+
 def test_commands_show_gpus_as_slurm_does(lab: RunningCluster) -> None:
     show = (
         'scontrol -d show job $SLURM_JOB_ID | grep -E "TRES|Tres|GRES"; squeue -h -o %b;'

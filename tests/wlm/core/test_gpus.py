@@ -10,14 +10,14 @@ import msgspec
 import pytest
 
 from fairbank.cluster.node import Gpus
-from fairbank.core.errors import InvalidInput, Unavailable
+from fairbank.core.errors import Conflict, InvalidInput, Unavailable
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits, LimitRecord
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.node_states import NodeCondition
-from fairbank.wlm.core.steps.placement import BUSY
+from fairbank.wlm.core.steps.cores import BUSY
 from fairbank.wlm.core.steps.step import WlmStep
 from tests.wlm.core.world import OPERATOR, World, named
 
@@ -57,6 +57,22 @@ def step_numbers(step: Any) -> dict[str, tuple[int, ...]]:
         ({"total_gpus": Gpus("", 6)}, {"n0": (0, 1, 2, 3), "n1": (0, 1)}),
         ({"total_gpus": Gpus("a100", 2), "nodes": 2}, {"n0": (0,), "n1": (0,)}),
         ({"exclusive": True}, {"n0": (0, 1, 2, 3)}),
+        # Nodes have 8 CPUs and 1,000 MiB.
+        ({"gpus": (Gpus("", 2),), "cpus_per_gpu": 4}, {"n0": (0, 1)}),
+        ({"total_gpus": Gpus("", 4), "cpus_per_gpu": 4}, {"n0": (0, 1), "n1": (0, 1)}),
+        ({"total_gpus": Gpus("", 3), "memory_per_gpu": 400}, {"n0": (0, 1), "n1": (0,)}),
+        (
+            {"gpus_per_task": (Gpus("", 1),), "tasks": 3, "memory_per_gpu": 400},
+            {"n0": (0, 1), "n1": (0,)},
+        ),
+        (
+            {"gpus_per_task": (Gpus("", 1),), "tasks": 12, "tasks_per_gpu": 4},
+            {"n0": (0, 1), "n1": (0,)},
+        ),
+        (
+            {"gpus_per_task": (Gpus("", 1),), "tasks": 6, "tasks_per_gpu": 2, "cpus_per_gpu": 3},
+            {"n0": (0, 1), "n1": (0,)},
+        ),
     ],
 )
 def test_job_gets_the_gpus_that_it_requests(
@@ -172,6 +188,14 @@ def test_limit_on_gpus_of_a_type_is_kept() -> None:
         ),
         ({"total_gpus": Gpus("", 5)}, {"n0": (0, 1, 2, 3), "n1": (0,)}),
         ({"total_gpus": Gpus("t4", 1), "tasks": 1}, {"n0": (2,)}),
+        (
+            {"total_gpus": Gpus("", 5), "tasks": 5, "tasks_per_gpu": 1},
+            {"n0": (0, 1, 2), "n1": (0, 1)},  # as its tasks
+        ),
+        (
+            {"total_gpus": Gpus("", 3), "tasks": 6, "tasks_per_gpu": 2, "nodes": 1},
+            {"n0": (0, 1, 2)},
+        ),
     ],
 )
 def test_step_gets_gpus_of_its_job(
@@ -180,6 +204,49 @@ def test_step_gets_gpus_of_its_job(
     world = gpu_world()
     job = world.run_one(nodes=2, cpus=8, gpus=(A100, T4))
     assert step_numbers(world.step(job, **fields)) == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "cpus", "memory"),
+    [
+        ({"gpus": (Gpus("", 2),), "cpus_per_gpu": 3, "memory_per_gpu": 100}, [6], [200]),
+        ({"total_gpus": Gpus("", 3), "cpus_per_gpu": 4, "memory_per_gpu": 100}, [8, 4], [200, 100]),
+        (
+            {
+                "gpus_per_task": (Gpus("", 1),), "tasks": 6, "tasks_per_gpu": 2,
+                "cpus_per_gpu": 3, "memory_per_gpu": 100,
+            },
+            [6, 3],
+            [200, 100],
+        ),
+    ],
+)  # fmt: skip
+def test_cpus_and_memory_go_with_each_gpu(
+    fields: dict[str, Any], cpus: list[int], memory: list[int]
+) -> None:
+    world = gpu_world()
+    job = world.job(world.run_one(**fields))
+    assert job.run is not None
+    grants = job.run.allocation.grants
+    assert [grant.cpus for grant in grants] == cpus
+    assert [grant.memory for grant in grants] == memory
+    assert job.request.tres["cpu"] == sum(cpus)
+
+
+def test_step_has_cpus_with_each_of_its_gpus() -> None:
+    world = gpu_world()
+    job = world.run_one(cpus=6, gpus=(Gpus("", 3),))
+    one: dict[str, Any] = {"tasks": 1, "exact": True, "cpus_per_gpu": 2}
+    step = world.step(job, **one, gpus=(Gpus("", 2),))
+    assert isinstance(step, WlmStep)
+    assert [len(grant.cores) for grant in step.grants] == [4]
+    busy = world.step(job, **one | {"cpus_per_gpu": 3}, gpus=(Gpus("", 1),))
+    assert isinstance(busy, Unavailable)
+    assert busy.message == BUSY
+    world.end_step(step, "n0")
+    refused = world.step(job, **one | {"cpus_per_gpu": 3}, gpus=(Gpus("", 3),))
+    assert isinstance(refused, Conflict)
+    assert "asks for 9 CPUs with 3 GPUs, and its job has 6 on n0" in refused.message
 
 
 @pytest.mark.parametrize(

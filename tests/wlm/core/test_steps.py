@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInput, Unavailable
 from fairbank.wlm.core import events as ev
+from fairbank.wlm.core.steps.cores import BUSY
 from fairbank.wlm.core.steps.layout import lay_out
-from fairbank.wlm.core.steps.placement import BUSY
 from fairbank.wlm.core.steps.step import EndedStep, StepRequest, StepUsage, WlmStep
 from fairbank.wlm.protocol.messages import RunUsage
 from tests.wlm.core.world import ALICE, BOB, OPERATOR, World, named

@@ -81,7 +81,10 @@ STAGES: dict[str, Stage] = {
     "cleared": "cleared",
 }
 ALICE, BOB, OPERATOR = ev.Caller(1000, "alice"), ev.Caller(1001, "bob"), ev.Caller(900, "olga")
-_WANTED = ("gpus", "gpus_per_task", "total_gpus", "tasks", "exclusive")
+_WANTED = (
+    *("gpus", "gpus_per_task", "total_gpus", "tasks", "exclusive"),
+    *("tasks_per_gpu", "cpus_per_gpu", "memory_per_gpu"),
+)
 """Fields of the resources that a job requests."""
 LAUNCH = "what the tasks execute"
 START = Moment(1_700_000_000, 50)
@@ -596,7 +599,7 @@ def submission(caller: ev.Caller = ALICE, **fields: Any) -> ev.SubmitJob:
     wanted = ResourceRequest(
         nodes=fields.pop("nodes", 1),
         cpus_per_task=fields.pop("cpus", 1),
-        memory_per_node=fields.pop("memory", 1),
+        memory_per_node=fields.pop("memory", None if "memory_per_gpu" in fields else 1),
         **{name: fields.pop(name) for name in _WANTED if name in fields},
     )
     about = {name: fields.pop(name) for name in Submission.__struct_fields__ if name in fields}

@@ -14,19 +14,32 @@ VARIABLES: Mapping[str, str] = {
     "gpus": "SLURM_GPUS",
     "gpus-per-node": "SLURM_GPUS_PER_NODE",
     "gpus-per-task": "SLURM_GPUS_PER_TASK",
+    "cpus-per-gpu": "SLURM_CPUS_PER_GPU",
+    "mem-per-gpu": "SLURM_MEM_PER_GPU",
+    "ntasks-per-gpu": "SLURM_NTASKS_PER_GPU",
+    "gpu-bind": "SLURM_GPU_BIND",
 }
 """Variables of a job that have such an option as it was written, so that its steps follow it."""
+
+
+_EXCLUSIVE: Mapping[str, tuple[str, ...]] = {
+    "ntasks-per-gpu": ("gpus-per-task", "ntasks-per-node"),
+    "cpus-per-gpu": ("cpus-per-task",),
+}
+"""Options, and those that must not be given besides."""
 
 
 class RequestedGpus(NamedTuple):
     """Requested GPUs: one of the three, and in the first two each type once.
 
-    `per_node` None: nothing was requested, not even `--gres=none`.
+    `per_node` None: nothing was requested, not even `--gres=none`. `tasks_each` are the tasks that
+    have a GPU together (--ntasks-per-gpu); None: nothing was requested.
     """
 
     per_node: tuple[Gres, ...] | None = None
     per_task: tuple[Gres, ...] = ()
     total: Gres | None = None
+    tasks_each: int | None = None
 
 
 def requested_gpus(values: Mapping[str, Any], *, is_step: bool = False) -> RequestedGpus:
@@ -63,8 +76,48 @@ def requested_gpus(values: Mapping[str, Any], *, is_step: bool = False) -> Reque
     if per_task:
         _check_tasks(values, per_task, total, is_step=is_step)
         total = None
+    nodes = values["nodes"].least if "nodes" in values else 1
+    count = _sum(in_all) or _sum(per_node) * nodes
+    _check_sizes(values, count, is_step=is_step)
     is_named = any(name in values for name in OPTIONS)
-    return RequestedGpus(per_node if is_named else None, per_task, total)
+    tasks_each = values.get("ntasks-per-gpu")
+    if tasks_each is not None and not (per_node or total):
+        total, is_named = _gpus_of_tasks(values, tasks_each), True
+    return RequestedGpus(per_node if is_named else None, per_task, total, tasks_each)
+
+
+def _check_sizes(values: Mapping[str, Any], count: int, *, is_step: bool) -> None:
+    """Check what is requested for each of so many GPUs; 0: of those of the tasks, if any."""
+    for name, others in _EXCLUSIVE.items():
+        for other in others if name in values else ():
+            if other in values:
+                raise _invalid(f"--{name} and --{other} are mutually exclusive", "leave one out")
+    for name in ("cpus-per-gpu", "mem-per-gpu"):
+        # A step may have all GPUs of its job. With --ntasks-per-gpu, the tasks say how many.
+        has_gpus = count or {"gpus-per-task", "ntasks-per-gpu"} & values.keys()
+        if name in values and not (has_gpus or is_step):
+            raise _invalid(f"--{name} needs GPUs", "request some: --gpus=1")
+    tasks_each, tasks = values.get("ntasks-per-gpu"), values.get("ntasks")
+    if tasks_each is None or not count or tasks is None:
+        return
+    if tasks > count * tasks_each or (tasks < count * tasks_each and not is_step):
+        raise _invalid(
+            f"{count} GPUs with {tasks_each} tasks each are not the {tasks} tasks of --ntasks",
+            "leave out -n, or the GPUs",
+        )
+
+
+def _gpus_of_tasks(values: Mapping[str, Any], tasks_each: int) -> Gres:
+    """Return the GPUs that so many tasks on each of them need."""
+    nodes = values.get("nodes")
+    tasks = values.get("ntasks")
+    if tasks is None and nodes is not None and nodes.least == nodes.most:
+        tasks = nodes.least * tasks_each
+    if tasks is None:
+        raise _invalid("--ntasks-per-gpu needs GPUs, or tasks", "add --gpus or -n")
+    if tasks % tasks_each:
+        raise _invalid("-n/--ntasks has to be a multiple of --ntasks-per-gpu", "change one of them")
+    return Gres(GPU, "", tasks // tasks_each)
 
 
 def _counts(values: Mapping[str, Any], name: str) -> tuple[Gres, ...]:

@@ -15,6 +15,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.submission import values as v
 from fairbank.core.submission.command_words import TakesValue, read_words
 from fairbank.core.submission.task_cpus import cpu_binding
+from fairbank.core.submission.task_gpus import gpu_binding
 
 ALL, SUBMITTING = "sbatch srun salloc", "sbatch srun"
 _PREFIXES = {"sbatch": ("SBATCH_",), "srun": ("SLURM_", "SRUN_"), "salloc": ("SALLOC_",)}
@@ -95,7 +96,7 @@ OPTIONS = (
     Option("from-start", "", "srun", "", v.flag),
     Option("get-user-env", "", "sbatch salloc", "SBATCH_GET_USER_ENV", v.as_written, ""),
     Option("gid"),
-    Option("gpu-bind", "", ALL, "GPU_BIND"),
+    Option("gpu-bind", "", ALL, "GPU_BIND", gpu_binding),
     Option("gpu-freq", "", ALL, "GPU_FREQ"),
     Option("gpus", "G", ALL, "GPUS", v.gpus),
     Option("gpus-per-node", "", ALL, "GPUS_PER_NODE", v.gpus),

@@ -14,9 +14,13 @@ from fairbank.core.submission.values import NodeRange
 
 
 def requested_tasks(job: Mapping[str, Any]) -> int | None:
-    """Return the tasks that --ntasks, or --gpus with --gpus-per-task, requests."""
+    """Return the tasks that --ntasks requests, or GPUs with --gpus-per-task or --ntasks-per-gpu."""
     tasks: int | None = job.get("ntasks")
     gpus, per_task = _gpus(job, "gpus"), _gpus(job, "gpus-per-task")
+    if tasks is None and (tasks_each := job.get("ntasks-per-gpu")):
+        nodes = named_nodes(job).least
+        per_node = _gpus(job, "gpus-per-node") or _gpus(job, "gres")
+        return (gpus or per_node * nodes or nodes) * int(tasks_each)
     return tasks or (-(-gpus // per_task) if gpus and per_task else None)
 
 

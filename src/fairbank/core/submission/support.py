@@ -14,9 +14,7 @@ NO_EFFECT = frozenset(
 """Options that are accepted and change nothing."""
 
 _REASONS = {
-    "GPUs are requested for the job, each node or each task": "gpus-per-socket ntasks-per-gpu",
-    "CPUs and memory are requested by node or task": "cpus-per-gpu mem-per-gpu",
-    "GPUs are bound in the order of the tasks": "gpu-bind",
+    "GPUs are requested for the job, each node or each task": "gpus-per-socket",
     "only one user has the cluster": "uid gid",
     "nodes are requested by CPUs, not by sockets or threads": "extra-node-info sockets-per-node"
     " cores-per-socket threads-per-core ntasks-per-core ntasks-per-socket",

@@ -91,6 +91,10 @@ class JobLine(NamedTuple):
     least_tmp: int = 0
     requested_tres: str | None = None
     allocated_tres: str | None = None
+    cpus_per_tres: str | None = None
+    memory_per_tres: str | None = None
+    tres_bind: str | None = None
+    tasks_per_tres: int | None = None
     tres_per_job: str | None = None
     tres_per_node: str | None = None
     tres_per_socket: str | None = None
@@ -196,6 +200,8 @@ class JobLine(NamedTuple):
     @property
     def memory_unit(self) -> str:
         """Unit of which the least memory is requested."""
+        if self.memory_per_tres is not None:
+            return "TRES"
         return "CPU" if self.memory_is_per_cpu else "Node"
 
     @property

@@ -103,11 +103,15 @@ JOB = (
     "<StdIn={std_in}>",
     "<StdOut={std_out}>",
     "<KillOInInvalidDependent={kill_invalid}>",
+    "<CpusPerTres={cpus_per_tres}>",
+    "<MemPerTres={memory_per_tres}>",
+    "<TresBind={tres_bind}>",
     "<TresPerJob={tres_per_job}>",
     "<TresPerNode={tres_per_node}>",
     "<TresPerSocket={tres_per_socket}>",
     "<TresPerTask={tres_per_task}>",
     "<MailUser={mail_user} MailType={mail_type}>",
+    "<NtasksPerTRES={tasks_per_tres}>",
     "",
 )
 _SHARES = "?{shares}"

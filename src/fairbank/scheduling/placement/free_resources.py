@@ -26,6 +26,7 @@ class NodeDemand(NamedTuple):
     most_tasks       on a node
     memory           of a node, in MiB; None: all of it
     memory_per_cpu   if requested so; `memory` is then 0
+    cpus_per_gpu, memory_per_gpu   of each GPU that a node gives
     alone            no other job may be on the node
     rows             number of jobs that may share a CPU
     capped           partition whose jobs may have together `most_cpus` of a node (MaxCPUsPerNode);
@@ -39,6 +40,8 @@ class NodeDemand(NamedTuple):
     memory_per_cpu: int = 0
     gpus: tuple[Gpus, ...] = ()
     gpus_per_task: tuple[Gpus, ...] = ()
+    cpus_per_gpu: int = 0
+    memory_per_gpu: int = 0
     tmp: int = 0
     alone: bool = False
     rows: int = 1
@@ -51,24 +54,38 @@ class NodeDemand(NamedTuple):
 
 
 def node_demand(wanted: ResourceRequest, rules: PartitionRules) -> NodeDemand:
-    """Return the demand of a request in a partition."""
+    """Return the demand of a request in a partition. Tasks that have a GPU together are one."""
     request = rules.with_default_memory(wanted)
     memory = 0 if request.memory_per_cpu else request.memory_per_node
+    # Of a number for the whole job, each node has one at least.
+    gpus = (request.total_gpus._replace(number=1),) if request.total_gpus else request.gpus
+    on_node = sum(count for _, count in gpus)
+    of_task = sum(count for _, count in request.gpus_per_task)
+    cpus_per_gpu, memory_per_gpu = request.cpus_per_gpu or 0, request.memory_per_gpu or 0
+    cpus = max(request.cpus_per_task * tasks_together(request), of_task * cpus_per_gpu)
+    if memory_per_gpu:
+        memory = (on_node or of_task) * memory_per_gpu
     return NodeDemand(
-        cpus=request.cpus_per_task,
-        least_cpus=max(request.cpus_per_task, request.cpus_per_node),
+        cpus=cpus,
+        least_cpus=max(cpus, request.cpus_per_node, on_node * cpus_per_gpu),
         most_tasks=request.tasks_per_node,
         memory=None if memory == ALL_MEMORY and not request.memory_per_cpu else memory,
         memory_per_cpu=request.memory_per_cpu or 0,
-        # Of a number for the whole job, each node has one at least.
-        gpus=(request.total_gpus._replace(number=1),) if request.total_gpus else request.gpus,
+        gpus=gpus,
         gpus_per_task=request.gpus_per_task,
+        cpus_per_gpu=cpus_per_gpu,
+        memory_per_gpu=memory_per_gpu,
         tmp=request.tmp,
         alone=rules.is_exclusive(request),
         rows=rules.rows_for(request),
         capped="" if rules.max_cpus_per_node is None else rules.name,
         most_cpus=rules.max_cpus_per_node or 0,
     )
+
+
+def tasks_together(request: ResourceRequest) -> int:
+    """Return how many tasks have the GPUs of `gpus_per_task` together."""
+    return request.tasks_per_gpu or 1 if request.gpus_per_task else 1
 
 
 _FEW = 64
@@ -240,6 +257,8 @@ class FreeResources:
             fits &= self._has_gpus(demand.gpus, at)
         for kind, count in demand.gpus_per_task:
             tasks = np.minimum(tasks, self.gpu_counts(kind)[at] // count)
+        if demand.gpus_per_task and demand.memory_per_gpu and demand.memory:
+            tasks = np.minimum(tasks, memory // demand.memory)
         if demand.most_tasks is not None:
             tasks = np.minimum(tasks, demand.most_tasks)
         return np.where(fits, tasks, 0)

@@ -14,6 +14,7 @@ from fairbank.scheduling.placement.free_resources import (
     NodeShare,
     Placement,
     node_demand,
+    tasks_together,
 )
 from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.scheduling.placement.node_table import Counts, NodeTable
@@ -148,7 +149,8 @@ def _request(
     least = max(
         wanted.nodes, min_nodes, required.bit_count(), sum(group.least for group in parsed.groups)
     )
-    tasks = max(-(-wanted.cpus // wanted.cpus_per_task), least)
+    together = wanted.cpus_per_task * tasks_together(wanted)
+    tasks = max(-(-wanted.task_cpus // together), least)
     most = tasks
     if wanted.total_gpus is not None and wanted.tasks is None:  # as many nodes as hold the GPUs
         most = max(tasks, wanted.total_gpus.number)
@@ -220,7 +222,7 @@ def _nodes_with_gpus(
 
     The lightest nodes come first. If these have too few, those with the most GPUs follow.
     """
-    counts, tasks = free.gpu_counts(gpus.type), free.tasks(plain)
+    counts, tasks = _usable_gpus(free, gpus.type, plain), free.tasks(plain)
     by_number = sorted(
         node_set.each(among),
         key=lambda place: (not selection.required >> place & 1, -int(counts[place])),
@@ -232,6 +234,21 @@ def _nodes_with_gpus(
             if places is not None and int(counts[places].sum()) >= gpus.number:
                 return places
     return None
+
+
+def _usable_gpus(free: FreeNodes, kind: str, plain: NodeDemand) -> Counts:
+    """Return how many GPUs of a type a job may have on each node, with what goes with each."""
+    if not (plain.cpus_per_gpu or plain.memory_per_gpu):
+        return free.gpu_counts(kind)
+    size = plain.memory_per_gpu
+    of_gpu = plain._replace(
+        cpus=max(plain.cpus_per_gpu, 1),
+        memory=size or plain.memory,
+        gpus=(),
+        gpus_per_task=(Gpus(kind, 1),),
+        most_tasks=None,
+    )
+    return free.tasks(of_gpu)
 
 
 def _selections(request: PlacementRequest, available: int) -> Iterator[NodeSelection]:
@@ -251,6 +268,7 @@ def _distribute(
     """Return the placement: each node gets the tasks that fit, but one for each node behind."""
     tasks, nodes_left, shares = request.tasks, len(places), []
     gpus_left = 0 if request.gpus is None else request.gpus.number
+    usable = None if request.gpus is None else _usable_gpus(free, request.gpus.type, plain)
     columns = (free.tasks(plain), cluster.cpus, cluster.threads, cluster.memory)
     for place, fits, whole, threads, has in zip(
         places, *(column[places].tolist() for column in columns), strict=True
@@ -258,20 +276,23 @@ def _distribute(
         nodes_left -= 1
         tasks_here = min(fits, max(tasks - nodes_left, 1))
         tasks -= tasks_here
-        cpus = max(tasks_here * plain.cpus, plain.least_cpus)
+        wanted = plain.gpus or tuple(
+            Gpus(kind, count * tasks_here) for kind, count in plain.gpus_per_task
+        )
+        if request.gpus is not None and usable is not None:
+            most = int(usable[place])
+            wanted = (Gpus(request.gpus.type, min(max(gpus_left - nodes_left, 1), most)),)
+            gpus_left -= wanted[0].number
+        number = sum(count for _, count in wanted)
+        cpus = max(tasks_here * plain.cpus, plain.least_cpus, number * plain.cpus_per_gpu)
         cpus_here = whole if plain.alone else -(-cpus // threads) * threads
         memory = (
             has
             if plain.memory is None
-            else plain.memory or plain.memory_per_cpu * (cpus_here if plain.alone else cpus)
+            else number * plain.memory_per_gpu
+            or plain.memory
+            or plain.memory_per_cpu * (cpus_here if plain.alone else cpus)
         )
-        wanted = plain.gpus or tuple(
-            Gpus(kind, count * tasks_here) for kind, count in plain.gpus_per_task
-        )
-        if request.gpus is not None:
-            most = int(free.gpu_counts(request.gpus.type)[place])
-            wanted = (Gpus(request.gpus.type, min(max(gpus_left - nodes_left, 1), most)),)
-            gpus_left -= wanted[0].number
         gpus = (
             free.gpus_at(place, wanted, alone=plain.alone)
             if cluster.gpus and (wanted or plain.alone)

@@ -183,14 +183,20 @@ def _wanted(cells: Cells, least: int) -> ResourceRequest:
     wanted = max(least or words.number(nodes, "NumNodes"), 1)
     per_node = cells.get("NtasksPerN:B:S:C", "0").partition(":")[0]
     gpus, tasks = _gpus(cells, wanted, most), cells.read("NumTasks", _count, "")
-    if gpus.total is not None and tasks <= wanted:
+    if gpus.total is not None and tasks <= wanted and "NtasksPerTRES" not in cells:
         # slurmctld prints a task for each node of a job that names none. Such a job may have more
         # nodes than it asks for, until they hold its GPUs.
         tasks = 0
+    together = cells.read("NtasksPerTRES", _count, "") or None
+    if together is not None and gpus.total is not None:
+        gpus = _Gpus(per_task=(gpus.total._replace(number=1),))
     return ResourceRequest(
         gpus=gpus.per_node,
         gpus_per_task=gpus.per_task,
         total_gpus=gpus.total,
+        tasks_per_gpu=together,
+        cpus_per_gpu=_of_gpu(cells, "CpusPerTres"),
+        memory_per_gpu=_of_gpu(cells, "MemPerTres"),
         tasks=tasks or None,
         nodes=wanted,
         max_nodes=words.number(most, "NumNodes") if most else None,
@@ -241,6 +247,11 @@ def _gpus(cells: Cells, nodes: int, most: str) -> _Gpus:
     if len(in_all) > 1:
         raise _unknown_gpus(text, "TresPerJob")
     return _Gpus(total=next(iter(in_all), None))
+
+
+def _of_gpu(cells: Cells, field: str) -> int | None:
+    """Return the number of `gres/gpu:4`, CPUs or MiB of each GPU; None if there is none."""
+    return sum(count for _, count in words.gpus(_text(cells, field), field)) or None
 
 
 def _unknown_gpus(text: str, field: str) -> InvalidInput:

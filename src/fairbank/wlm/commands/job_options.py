@@ -18,6 +18,9 @@ _ALTERNATIVES = (
     ("requeue", "no-requeue"),
     ("exclusive", "oversubscribe"),
     ("nodelist", "nodefile"),
+    ("ntasks-per-gpu", "gpus-per-task"),
+    ("ntasks-per-gpu", "ntasks-per-node"),
+    ("cpus-per-gpu", "cpus-per-task"),
 )
 """Options of which a later source replaces the other, too."""
 

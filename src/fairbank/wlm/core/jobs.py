@@ -72,6 +72,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     submit_line: str = ""
     extra: str = ""
     wckey: str = ""
+    gpu_binding: str = ""
     mail_types: frozenset[str] = frozenset()
     mail_user: str = ""
 

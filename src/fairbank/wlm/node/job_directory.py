@@ -8,7 +8,14 @@ from pathlib import Path
 
 from fairbank.cluster.job import Run
 from fairbank.core.os_errors import translate_os_error
-from fairbank.wlm.node.devices.gpus import JOB_GPUS, NO_GPUS, ON_NODE, STEP_GPUS, NodeGpus
+from fairbank.wlm.node.devices.gpus import (
+    JOB_GPUS,
+    NO_GPUS,
+    ON_NODE,
+    STEP_GPUS,
+    VARIABLES,
+    NodeGpus,
+)
 from fairbank.wlm.node.memory_group import create_step_group
 from fairbank.wlm.node.orphans import device_group_of, run_memory_group
 from fairbank.wlm.protocol.messages import (
@@ -29,6 +36,10 @@ _OF_STEP = {*Step._fields} & {*StartStep.__struct_fields__} - {"tasks", "prologs
 
 def _entries(variables: Mapping[str, str]) -> dict[bytes, bytes]:
     return {name.encode(): value.encode() for name, value in variables.items()}
+
+
+def _mask(numbers: Iterable[int]) -> str:
+    return hex(sum(1 << number for number in numbers)).upper().replace("X", "x")
 
 
 class JobDirectories:
@@ -136,7 +147,7 @@ class JobDirectories:
             **{field: getattr(start, field) for field in _OF_STEP},
             input="",  # each task has its own files, or streams to srun
             output="",
-            tasks=[self._task(task, allowed) for task in start.tasks],
+            tasks=[self._task(task, start, allowed) for task in start.tasks],
             seconds=seconds,
             kill_wait=kill_wait,
             title=f"STEP {start.run.job_id}.{start.step} ON {self._node}",
@@ -156,12 +167,20 @@ class JobDirectories:
             shutil.rmtree(path, ignore_errors=True)
             raise translate_os_error(error, f"cannot write {path}") from error
 
-    def _task(self, task: TaskStart, allowed: Sequence[int] | None) -> StepTask:
+    def _task(self, task: TaskStart, start: StartStep, allowed: Sequence[int] | None) -> StepTask:
         variables = self._gpus.variables(STEP_GPUS, task.gpus, allowed) if task.gpus else {}
         variables.pop(ON_NODE, None)  # that of all tasks
         own = [f"{name}={value}" for name, value in variables.items()]
+        notice = ""
+        if start.shows_gpus and task.gpus:
+            visible = next(filter(None, map(variables.get, VARIABLES.values())), "")
+            notice = (  # as slurmstepd writes it
+                f"gpu-bind: usable_gres={_mask(task.gpus)}; bit_alloc={_mask(start.gpus)};"
+                f" local_inx={len(start.gpus)}; global_list={variables[STEP_GPUS]};"
+                f" local_list={visible}"
+            )
         return StepTask(
-            task.rank, task.arguments, task.cpus, task.input, task.output, task.error, own
+            task.rank, task.arguments, task.cpus, task.input, task.output, task.error, own, notice
         )
 
     def _environment(

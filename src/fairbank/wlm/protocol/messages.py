@@ -133,6 +133,7 @@ class StartStep(Message, frozen=True, kw_only=True):
     input_rank: int | None = None
     terminal: Annotated[tuple[int, ...], msgspec.Meta(max_length=2)] = ()
     shows_cpus: bool = False
+    shows_gpus: bool = False
     prologs: tuple[str, ...] = ()
     epilogs: tuple[str, ...] = ()
     umask: int = 0o022

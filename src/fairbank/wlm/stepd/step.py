@@ -28,7 +28,7 @@ FAILURE_MAX = 1_000
 class StepTask(NamedTuple):
     """Task of a step: its rank, and what it has in place of what its step has; empty: nothing.
 
-    `variables` are NAME=value.
+    `variables` are NAME=value. `notice` is a line that it writes to its errors before it begins.
     """
 
     rank: int
@@ -38,6 +38,7 @@ class StepTask(NamedTuple):
     output: str = ""
     error: str = ""
     variables: Sequence[str] = ()
+    notice: str = ""
 
 
 class Step(NamedTuple):
@@ -108,6 +109,7 @@ class Step(NamedTuple):
                 task.output or self.output,
                 task.error or self.error,
                 task.variables,
+                task.notice,
             )
             for task in self.tasks or [StepTask(0)]
         ]

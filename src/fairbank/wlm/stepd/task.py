@@ -91,6 +91,8 @@ def run_task(
             _restrict(step, task.cpus)  # last: the limits must not stop this process
             if step.shows_cpus:
                 _show_cpus(environment, local, task.rank)
+            if task.notice:
+                os.write(2, f"{task.notice}\n".encode())
             _execute(task.arguments, environment)
     except TaskFailure as error:
         os.write(_FAILURE, str(error).encode(errors="replace"))

@@ -269,7 +269,7 @@ def test_unknown_names_in_rows_are_refused(
 
 
 def test_refused_submission_names_the_option(controller: Controller) -> None:
-    for options, field in (({"gpu-bind": "closest"}, "--gpu-bind"), ({"nodes": "99"}, "nodes")):
+    for options, field in (({"x11": "all"}, "--x11"), ({"nodes": "99"}, "nodes")):
         with pytest.raises(FairbankError) as refused:
             submit(controller, **options)
         assert refused.value.field == field

@@ -27,10 +27,31 @@ def tres_text(gpus: Iterable[Gpus]) -> str | None:
     return gres_text(gpus, f"gres/{GPU}")
 
 
+def tres_per_job(wanted: ResourceRequest) -> str | None:
+    """Return the GPUs that are requested in all, also by --ntasks-per-gpu; None if none are."""
+    total = [wanted.total_gpus] if wanted.total_gpus else []
+    if wanted.tasks_per_gpu is not None:
+        total += [one._replace(number=wanted.gpu_count) for one in wanted.gpus_per_task]
+    return tres_text(total)
+
+
 def tres_per_task(wanted: ResourceRequest) -> str | None:
     """Return what is requested for each task: `cpu=2,gres/gpu:1`; None if it is a CPU only."""
     cpus = f"cpu={wanted.cpus_per_task}" if wanted.cpus_per_task > 1 else None
-    return ",".join(filter(None, (cpus, tres_text(wanted.gpus_per_task)))) or None
+    gpus = wanted.gpus_per_task if wanted.tasks_per_gpu is None else ()
+    return ",".join(filter(None, (cpus, tres_text(gpus)))) or None
+
+
+def per_gpu(amount: int | None) -> str | None:
+    """Return what is requested for each GPU, CPUs or MiB: `gres/gpu:2`; None if nothing is."""
+    return None if amount is None else tres_text([Gpus("", amount)])
+
+
+def tres_bind(wanted: ResourceRequest, binding: str) -> str | None:
+    """Return how tasks are bound to GPUs: as `binding` says, or each to its own."""
+    if not binding and wanted.gpus_per_task and wanted.tasks_per_gpu is None:
+        binding = f"per_task:{sum(count for _, count in wanted.gpus_per_task)}"
+    return f"gres/{GPU}:{binding}" if binding else None
 
 
 def job_gres(grants: Iterable[NodeGrant]) -> str | None:

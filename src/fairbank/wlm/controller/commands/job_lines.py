@@ -269,7 +269,11 @@ FIELDS: Fields[ShownJob] = {
     "tasks": lambda s: None if s.never_ran else s.wanted.least_tasks,
     "cpus_per_task": lambda s: s.wanted.cpus_per_task,
     "tasks_per_node": lambda s: s.wanted.tasks_per_node or 0,
-    "tres_per_job": lambda s: gres.tres_text(filter(None, [s.wanted.total_gpus])),
+    "cpus_per_tres": lambda s: gres.per_gpu(s.wanted.cpus_per_gpu),
+    "memory_per_tres": lambda s: gres.per_gpu(s.wanted.memory_per_gpu),
+    "tres_bind": lambda s: gres.tres_bind(s.wanted, s.submission.gpu_binding),
+    "tasks_per_tres": lambda s: s.wanted.tasks_per_gpu,
+    "tres_per_job": lambda s: gres.tres_per_job(s.wanted),
     "tres_per_node": lambda s: gres.tres_text(s.wanted.gpus),
     "tres_per_task": lambda s: gres.tres_per_task(s.wanted),
     "gres": lambda s: gres.job_gres(s.grants),
@@ -303,6 +307,7 @@ def requested_counts(wanted: ResourceRequest) -> dict[str, int]:
     """Return the TRES that a job requests."""
     memory = (wanted.memory_per_node or 0) * wanted.nodes
     memory += (wanted.memory_per_cpu or 0) * wanted.cpus
+    memory += (wanted.memory_per_gpu or 0) * wanted.gpu_count
     return {"cpu": wanted.cpus, "mem": memory, **requested_tres(wanted)}
 
 

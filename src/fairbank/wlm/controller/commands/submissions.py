@@ -92,8 +92,14 @@ def resource_request(values: Mapping[str, Any]) -> ResourceRequest:
     if tasks and per_node:
         # Each node runs the tasks that the others have no place for.
         cpus_per_node = max(cpus_per_node, cpus_per_task * (tasks - per_node * (nodes.least - 1)))
-    memory, per_cpu = values.get("mem"), values.get("mem-per-cpu")
+    memory, per_cpu, per_gpu = map(values.get, ("mem", "mem-per-cpu", "mem-per-gpu"))
     gpus = requested_gpus(values)
+    per_task, total = as_gpus(gpus.per_task), as_gpus(filter(None, [gpus.total]))
+    if gpus.tasks_each is not None and total:
+        # So the tasks of a GPU are together, on whichever nodes.
+        per_task, total = (total[0]._replace(number=1),), ()
+    elif gpus.tasks_each is not None:
+        per_node = gpus.tasks_each * sum(gres.number for gres in gpus.per_node or ())
     sharing = values.get("exclusive")
     for name in ("constraint", "prefer"):
         constraint.parse(values.get(name, ""), f"--{name}")
@@ -104,11 +110,14 @@ def resource_request(values: Mapping[str, Any]) -> ResourceRequest:
         tasks_per_node=per_node,
         cpus_per_task=cpus_per_task,
         cpus_per_node=cpus_per_node,
-        memory_per_node=ALL_MEMORY if per_cpu == 0 else memory,
+        memory_per_node=ALL_MEMORY if 0 in (per_cpu, per_gpu) else memory,
         memory_per_cpu=per_cpu or None,
         gpus=as_gpus(gpus.per_node or ()),
-        gpus_per_task=as_gpus(gpus.per_task),
-        total_gpus=None if gpus.total is None else as_gpus([gpus.total])[0],
+        gpus_per_task=per_task,
+        total_gpus=next(iter(total), None),
+        tasks_per_gpu=gpus.tasks_each,
+        cpus_per_gpu=values.get("cpus-per-gpu"),
+        memory_per_gpu=per_gpu or None,
         tmp=values.get("tmp", 0),
         constraint=values.get("constraint", ""),
         prefer=values.get("prefer", ""),
@@ -226,6 +235,7 @@ def _submission(
         command=_command(request),
         submit_line=request.submit_line[:_TEXT_MAX],
         extra=values.get("extra", ""),
+        gpu_binding=request.options.get("gpu-bind", ""),
         wckey=values.get("wckey", ""),
         mail_types=values.get("mail-type", frozenset()),
         mail_user=values.get("mail-user", ""),

@@ -120,6 +120,9 @@ def tasks_by_node(wanted: ResourceRequest, grants: Sequence[NodeGrant]) -> list[
     fitting = [max(grant.cpus // wanted.cpus_per_task, 1) for grant in grants]
     if wanted.tasks_per_node is not None:
         fitting = [min(count, wanted.tasks_per_node) for count in fitting]
+    if wanted.gpus_per_task and (most := wanted.tasks_per_gpu) is not None:
+        numbers = [len(grant.binding.gpus) for grant in grants]
+        fitting = [min(count, gpus * most) for count, gpus in zip(fitting, numbers, strict=True)]
     return fitting if wanted.tasks is None else task_counts(fitting, wanted.tasks)
 
 

@@ -185,7 +185,13 @@ class NodeLink:
                 if isinstance(message, StartRun):
                     request = await start_request(self._runner, self._name, message)
                 elif isinstance(message, StartTasks):
-                    request = step_request(self._runner, self._name, message)
+                    registration = self.registration
+                    request = step_request(
+                        self._runner,
+                        self._name,
+                        message,
+                        has_device_groups=registration is not None and registration.device_groups,
+                    )
                 elif isinstance(message, ChangeLimit):
                     request = limit_request(message, self._runner.now().mono)
             except FairbankError as error:

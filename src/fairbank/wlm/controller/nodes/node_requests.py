@@ -67,7 +67,9 @@ def allocation_variables(runner: CoreRunner, job: WlmJob) -> dict[str, str]:
     return variables
 
 
-def step_request(runner: CoreRunner, node: str, start: StartTasks) -> StartStep:
+def step_request(
+    runner: CoreRunner, node: str, start: StartTasks, *, has_device_groups: bool
+) -> StartStep:
     """Return the request that starts the tasks of a step on a node. Raises FairbankError."""
     settings = runner.settings
     by_core = (
@@ -76,7 +78,9 @@ def step_request(runner: CoreRunner, node: str, start: StartTasks) -> StartStep:
     job = runner.state.job_of(start.step.run)
     grants = job.run.allocation.grants if job is not None and job.run is not None else ()
     gpus = (one.binding.gpus for one in grants if one.binding.node == node)
-    return start_step_message(start, node, by_core, next(gpus, ()))
+    return start_step_message(
+        start, node, by_core, next(gpus, ()), counts_own_gpus=has_device_groups
+    )
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 from fairbank.core.hostlist import compress
 from fairbank.core.submission.file_patterns import Symbols, expand_pattern, task_symbols
 from fairbank.core.submission.task_cpus import CpuBinding
+from fairbank.core.submission.task_gpus import GpuBinding
 from fairbank.wlm.controller.nodes.job_environment import run_lengths, to_entries
 from fairbank.wlm.core.effects import StartTasks
 from fairbank.wlm.core.steps.step import StepGrant, WlmStep
@@ -30,6 +31,17 @@ class StepLaunch(NamedTuple):
         binding: CpuBinding = self.options.get("cpu-bind", CpuBinding())
         return binding
 
+    @property
+    def gpu_binding(self) -> GpuBinding:
+        """Binding to GPUs: as --gpu-bind says, or as other options imply."""
+        default = GpuBinding()
+        if number := sum(gres.number for gres in self.options.get("gpus-per-task", ())):
+            default = GpuBinding("per_task", number)
+        if together := self.options.get("ntasks-per-gpu"):
+            default = GpuBinding("single", together)
+        binding: GpuBinding = self.options.get("gpu-bind", default)
+        return binding
+
     def program(self, option: str) -> tuple[str, ...]:
         """Return the path of the program that an option names; nothing if there is none."""
         name = self.options.get(option)
@@ -48,6 +60,8 @@ def start_step_message(
     node: str,
     cpus_of_cores: Mapping[int, Sequence[int]],
     run_gpus: tuple[int, ...] = (),
+    *,
+    counts_own_gpus: bool = False,
 ) -> StartStep:
     """Return the message that starts the tasks of a step on a node.
 
@@ -56,6 +70,7 @@ def start_step_message(
         node: name of the node.
         cpus_of_cores: CPUs of this host by the number of the core; empty: nothing is bound.
         run_gpus: GPUs of its run on the node.
+        counts_own_gpus: a list of GPUs counts those of the step, since it can open no others.
 
     Raises:
         InvalidInput: a file pattern has a symbol whose value has a slash.
@@ -69,7 +84,7 @@ def start_step_message(
         run=step.run,
         step=step.number,
         node_index=names.index(node),
-        tasks=tuple(_tasks(step, grant, launch, names.index(node), cpus_of_cores)),
+        tasks=tuple(_tasks(step, grant, launch, names.index(node), cpus_of_cores, counts_own_gpus)),
         arguments=request.arguments,
         environment=(
             *filter(None, request.environment.split(b"\0")),
@@ -80,6 +95,7 @@ def start_step_message(
         input_rank=request.input_rank,
         terminal=request.terminal,
         shows_cpus=launch.binding.is_verbose,
+        shows_gpus=launch.gpu_binding.is_verbose,
         prologs=launch.program("task-prolog"),
         epilogs=launch.program("task-epilog"),
         umask=request.umask,
@@ -95,16 +111,19 @@ def _tasks(
     launch: StepLaunch,
     node_index: int,
     cpus_of_cores: Mapping[int, Sequence[int]],
+    counts_own_gpus: bool,
 ) -> list[TaskStart]:
     tasks = []
     cpus = [cpu for core in grant.cores for cpu in cpus_of_cores.get(core, ())]
     per_task = step.request.cpus_per_task
-    gpus_each = sum(count for _, count in step.request.gpus_per_task)
     for local, rank in enumerate(grant.ranks):
         symbols = task_symbols(step.run.job_id, step.number, grant.node, node_index, rank)
         own = cpus[local * per_task : (local + 1) * per_task]
         # More tasks than cores: all have all of them.
         own = own if len(own) == per_task and not step.request.overcommit else cpus
+        gpus = tuple(launch.gpu_binding.gpus_of(local, grant.gpus, is_relative=counts_own_gpus))
+        if gpus == grant.gpus and not launch.gpu_binding.is_verbose:
+            gpus = ()  # as the step says
         tasks.append(
             TaskStart(
                 rank,
@@ -113,7 +132,7 @@ def _tasks(
                 input=launch.path(launch.request.input, symbols),
                 output=launch.path(launch.options.get("output", ""), symbols),
                 error=launch.path(launch.options.get("error", ""), symbols),
-                gpus=grant.gpus[local * gpus_each : (local + 1) * gpus_each],
+                gpus=gpus,
             )
         )
     return tasks

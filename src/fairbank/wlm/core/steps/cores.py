@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from fairbank.core.errors import Conflict, Unavailable
 from fairbank.wlm.core.jobs import NodeGrant
 from fairbank.wlm.core.steps.step import StepRequest, WlmStep
+
+BUSY = "Requested nodes are busy"
+"""Slurm's sentence for a step that must wait for others."""
 
 
 class StepCores:
@@ -42,8 +46,23 @@ class StepCores:
         most = self._request.tasks_per_node
         return count if most is None else min(count, most)
 
-    def assign(self, grant: NodeGrant, tasks: int) -> tuple[int, ...]:
-        """Return the cores of a node that this number of tasks gets."""
-        count = -(-tasks * self._request.cpus_per_task // self._threads)
-        free = self.free(grant)
-        return free[:count] if self._request.exact else free
+    def assign(self, grant: NodeGrant, tasks: int, gpus: int = 0) -> tuple[int, ...]:
+        """Return the cores of a node that this number of tasks gets, with so many GPUs.
+
+        Raises:
+            Unavailable: other steps have those of the GPUs.
+            Conflict: the job has too few for the GPUs.
+        """
+        request, free = self._request, self.free(grant)
+        cpus = max(tasks * request.cpus_per_task, gpus * request.cpus_per_gpu)
+        count = -(-cpus // self._threads)
+        if request.cpus_per_gpu and count > len(free) and not request.overcommit:
+            if self.are_taken([grant]):
+                raise Unavailable(BUSY, field="busy")
+            raise Conflict(
+                f"the step asks for {cpus} CPUs with {gpus} GPUs, and its job has {grant.cpus} on"
+                f" {grant.binding.node}",
+                field="cpus-per-gpu",
+                remedy="ask for fewer GPUs, or fewer CPUs with each",
+            )
+        return free[:count] if request.exact else free

@@ -58,6 +58,9 @@ class StepGpus:
     def most_tasks(self, grant: NodeGrant, tasks: int, *, whole: bool = False) -> int:
         """Return how many of these tasks have GPUs on a node; `whole`: if it were empty."""
         numbers = grant.binding.gpus if whole else self.free(grant)
+        total, together = self._request.total_gpus, self._request.tasks_per_gpu
+        if total is not None and together is not None:
+            return min(tasks, self.count([grant], whole=whole) * together)
         if not self._request.gpus_per_task:
             return tasks
         types = [self._type(grant, number) for number in numbers]
@@ -82,6 +85,8 @@ class StepGpus:
                 here = [one for one in numbers if total.type in ("", self._type(grant, one))]
                 behind = min(len(grants) - at - 1, left)
                 own = here[: max(left - behind, min(left, 1))]
+                if (together := self._request.tasks_per_gpu) is not None:
+                    own = own[: -(-count // together)]
                 left -= len(own)
                 assigned.append(tuple(own))
             else:

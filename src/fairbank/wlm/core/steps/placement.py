@@ -10,13 +10,10 @@ from collections.abc import Sequence
 from fairbank.core.errors import Conflict, InvalidInput, Unavailable
 from fairbank.core.units import counted
 from fairbank.wlm.core.jobs import NodeGrant, RunAllocation
-from fairbank.wlm.core.steps.cores import StepCores
+from fairbank.wlm.core.steps.cores import BUSY, StepCores
 from fairbank.wlm.core.steps.gpus import GpuTypes, StepGpus, too_few_gpus
 from fairbank.wlm.core.steps.layout import lay_out
 from fairbank.wlm.core.steps.step import StepGrant, StepRequest, WlmStep
-
-BUSY = "Requested nodes are busy"
-"""Slurm's sentence for a step that must wait for others."""
 
 
 def place_step(
@@ -55,7 +52,7 @@ def place_step(
     ranks = lay_out(request, [grant.binding.node for grant in nodes], fitting, tasks)
     numbers = gpus.assign(nodes, [len(own) for own in ranks])
     return tuple(
-        StepGrant(grant.binding.node, own, cores.assign(grant, len(own)), own_gpus)
+        StepGrant(grant.binding.node, own, cores.assign(grant, len(own), len(own_gpus)), own_gpus)
         for grant, own, own_gpus in zip(nodes, ranks, numbers, strict=True)
         if own
     )

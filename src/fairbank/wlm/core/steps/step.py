@@ -22,7 +22,8 @@ class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
     the number of its first node within the job. `plane` is the number of tasks that stay together.
     `exact`: it takes the cores that it asks for, and not all of its nodes. `overlap`: it shares
     them with other steps. `overcommit`: a core may have several tasks. `gpus` are those of each
-    node; None: all that the job has there, unless `gpus_per_task` or `total_gpus` says how many.
+    node; None: all that the job has there, unless `gpus_per_task` or `total_gpus` says how many;
+    of the latter, each has at most `tasks_per_gpu`. With each GPU of a node go `cpus_per_gpu`.
     """
 
     name: str = ""
@@ -42,6 +43,8 @@ class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[Gpus, ...] | None = None
     gpus_per_task: tuple[Gpus, ...] = ()
     total_gpus: Gpus | None = None
+    tasks_per_gpu: int | None = None
+    cpus_per_gpu: int = 0
     submit_line: str = ""
 
     @property
