@@ -231,17 +231,7 @@ class NodeServer:
             case PollNode():
                 return self._registration()
             case PollUsage():
-                await self.sample()
-                running = (run for run in self._runs.values() if run.status.state == "running")
-                runs = [(run.run, run.usage, run.step_usages) for run in running]
-                return UsageReport(
-                    runs=tuple((run, usage) for run, usage, _ in runs),
-                    steps=tuple(
-                        (run, number, usage)
-                        for run, _, steps in runs
-                        for number, usage in steps.items()
-                    ),
-                )
+                return await self._usage_report()
             case ListProcesses(run=run):
                 processes = self._known(run).processes(process_table())
                 return ProcessList(
@@ -258,6 +248,17 @@ class NodeServer:
                 text = f"{type(message).__name__} is not a request to a node"
                 raise InvalidInput(text, remedy="send it to another daemon")
         return Accepted()
+
+    async def _usage_report(self) -> UsageReport:
+        await self.sample()
+        running = (run for run in self._runs.values() if run.status.state == "running")
+        runs = [(run.run, run.usage, run.step_usages) for run in running]
+        return UsageReport(
+            runs=tuple((run, usage) for run, usage, _ in runs),
+            steps=tuple(
+                (run, number, usage) for run, _, steps in runs for number, usage in steps.items()
+            ),
+        )
 
     def _known(self, run: Run) -> NodeRun:
         if (known := self._runs.get(run)) is None:

@@ -64,34 +64,40 @@ def submit(tx: Transition, caller: Caller, body: SubmitJob) -> JobAccepted:
     check_request(state, request)
     tasks = 1 if body.array is None else len(body.array.numbers)
     check_limits(state, request, tasks, tx.now)
-    number = tx.next_id()
-    request = msgspec.structs.replace(
-        request,
-        number=number,
-        array=None if body.array is None else number,
-        submitted=tx.now.wall,
-        throttle=None if body.array is None else body.array.throttle,
-    )
-    job = WlmJob(
-        request=request,
-        submission=body.submission,
-        tasks=() if body.array is None else body.array.numbers,
-        held_by=HeldBy.USER if body.held and not body.test_only else None,
-        has_fixed_priority=bool(body.job.priority),
-    )
-    if body.dependencies is not None:
-        on = accept_dependencies(
-            body.dependencies, job.for_dependencies(), state.index, lambda _: ()
-        )
-        job = msgspec.structs.replace(job, dependencies=on)
+    job = _new_job(tx, body, request)
     if body.test_only:
         return _tested(tx, job)
     job = tx.put_job(job)
     note_association(tx, job)
     rank_jobs(tx, [job])
-    test_dependencies(tx, state.jobs[number])
+    test_dependencies(tx, state.jobs[job.number])
     tx.request_plan()
-    return JobAccepted(number)
+    return JobAccepted(job.number)
+
+
+def _new_job(tx: Transition, body: SubmitJob, request: PendingJob) -> WlmJob:
+    """Return the job of a request that is accepted. Raises FairbankError for its dependencies."""
+    number, array = tx.next_id(), body.array
+    request = msgspec.structs.replace(
+        request,
+        number=number,
+        array=None if array is None else number,
+        submitted=tx.now.wall,
+        throttle=None if array is None else array.throttle,
+    )
+    job = WlmJob(
+        request=request,
+        submission=body.submission,
+        tasks=() if array is None else array.numbers,
+        held_by=HeldBy.USER if body.held and not body.test_only else None,
+        has_fixed_priority=bool(body.job.priority),
+    )
+    if body.dependencies is None:
+        return job
+    on = accept_dependencies(
+        body.dependencies, job.for_dependencies(), tx.state.index, lambda _: ()
+    )
+    return msgspec.structs.replace(job, dependencies=on)
 
 
 def _tested(tx: Transition, job: WlmJob) -> JobAccepted:
