@@ -35,6 +35,16 @@ _SELECT = f.one_of(
     "CR_Socket CR_Socket_Memory",
     "jobs get cores, not sockets",
 )
+_BACKFILL = f.mapped(f.one_of("sched/backfill sched/builtin"), "sched/backfill".__eq__)
+_LINEAR = f.mapped(f.one_of("select/cons_tres select/linear"), "select/linear".__eq__)
+_CORES = f.mapped(_SELECT, lambda word: ("Core" in word, "Memory" in word))
+_PREEMPT_BY = f.mapped(f.one_of(" ".join(kind.value for kind in PreemptBy)), PreemptBy)
+_PART_LIMITS = f.mapped(f.one_of("NO ANY ALL YES"), lambda word: word.replace("YES", "ALL"))
+_AFFINITY = f.mapped(f.one_of("task/none task/affinity"), "task/affinity".__eq__)
+_ACTUAL = f.mapped(f.one_of("configured actual"), "actual".__eq__)
+_FACTORS = f.mapped(f.one_of("priority/multifactor priority/basic"), "priority/multifactor".__eq__)
+_MEMORY = "scheduling.memory_per_cpu scheduling.memory_per_node"
+_DAMPENING = f.whole(1, DAMPENING_MAX)
 
 _CLUSTER = (
     Keyword("ClusterName", CLUSTER, c.CLUSTER),
@@ -104,80 +114,32 @@ _CLUSTER = (
 )
 
 _SCHEDULING = (
-    Keyword(
-        "SchedulerType",
-        SCHEDULING,
-        f.mapped(f.one_of("sched/backfill sched/builtin"), "sched/backfill".__eq__),
-        "scheduling.backfill",
-    ),
+    Keyword("SchedulerType", SCHEDULING, _BACKFILL, "scheduling.backfill"),
     Keyword(
         "SchedulerParameters",
         SCHEDULING,
         c.PARAMETERS,
         "scheduling.parameters scheduling.holds_after_prolog scheduling.script_max",
     ),
+    Keyword("SelectType", SCHEDULING, _LINEAR, "scheduling.whole_nodes"),
     Keyword(
-        "SelectType",
-        SCHEDULING,
-        f.mapped(f.one_of("select/cons_tres select/linear"), "select/linear".__eq__),
-        "scheduling.whole_nodes",
+        "SelectTypeParameters", SCHEDULING, _CORES, "scheduling.by_core scheduling.counts_memory"
     ),
-    Keyword(
-        "SelectTypeParameters",
-        SCHEDULING,
-        f.mapped(_SELECT, lambda word: ("Core" in word, "Memory" in word)),
-        "scheduling.by_core scheduling.counts_memory",
-    ),
-    Keyword(
-        "PreemptType",
-        SCHEDULING,
-        f.mapped(f.one_of(" ".join(kind.value for kind in PreemptBy)), PreemptBy),
-        "scheduling.preemption.by",
-    ),
+    Keyword("PreemptType", SCHEDULING, _PREEMPT_BY, "scheduling.preemption.by"),
     Keyword("PreemptMode", SCHEDULING, c.PREEMPT_MODE, "scheduling.preemption.mode"),
-    Keyword(
-        "EnforcePartLimits",
-        SCHEDULING,
-        f.mapped(f.one_of("NO ANY ALL YES"), lambda word: word.replace("YES", "ALL")),
-        "scheduling.part_limits",
-    ),
-    Keyword(
-        "DefMemPerCPU",
-        SCHEDULING,
-        c.MEMORY_PER_CPU,
-        "scheduling.memory_per_cpu scheduling.memory_per_node",
-    ),
-    Keyword(
-        "DefMemPerNode",
-        SCHEDULING,
-        c.MEMORY_PER_NODE,
-        "scheduling.memory_per_cpu scheduling.memory_per_node",
-    ),
+    Keyword("EnforcePartLimits", SCHEDULING, _PART_LIMITS, "scheduling.part_limits"),
+    Keyword("DefMemPerCPU", SCHEDULING, c.MEMORY_PER_CPU, _MEMORY),
+    Keyword("DefMemPerNode", SCHEDULING, c.MEMORY_PER_NODE, _MEMORY),
     no_gpu_memory(SCHEDULING),
     Keyword("MaxMemPerCPU", SCHEDULING, f.MEMORY_LIMIT, "scheduling.max_memory_per_cpu"),
     Keyword("MaxMemPerNode", SCHEDULING, f.MEMORY_LIMIT, "scheduling.max_memory_per_node"),
     Keyword("Licenses", SCHEDULING, c.LICENSES, "scheduling.licenses"),
-    Keyword(
-        "TaskPlugin",
-        SCHEDULING,
-        f.mapped(f.one_of("task/none task/affinity"), "task/affinity".__eq__),
-        "scheduling.affinity",
-    ),
-    Keyword(
-        "node_resources",
-        SCHEDULING,
-        f.mapped(f.one_of("configured actual"), "actual".__eq__),
-        "scheduling.actual_resources",
-    ),
+    Keyword("TaskPlugin", SCHEDULING, _AFFINITY, "scheduling.affinity"),
+    Keyword("node_resources", SCHEDULING, _ACTUAL, "scheduling.actual_resources"),
 )
 
 _PRIORITY = (
-    Keyword(
-        "PriorityType",
-        PRIORITY,
-        f.mapped(f.one_of("priority/multifactor priority/basic"), "priority/multifactor".__eq__),
-        "priority.by_factors",
-    ),
+    Keyword("PriorityType", PRIORITY, _FACTORS, "priority.by_factors"),
     *(
         Keyword(
             f"PriorityWeight{word.replace('FairShare', 'Fairshare')}",
@@ -199,12 +161,7 @@ _PRIORITY = (
     Keyword("PriorityDecayHalfLife", PRIORITY, f.PERIOD, "priority.fair_share.half_life_seconds"),
     Keyword("PriorityUsageResetPeriod", PRIORITY, c.RESET, "priority.fair_share.reset"),
     Keyword("PriorityCalcPeriod", PRIORITY, f.TIME, "priority.fair_share.tick_seconds"),
-    Keyword(
-        "FairShareDampeningFactor",
-        PRIORITY,
-        f.whole(1, DAMPENING_MAX),
-        "priority.fair_share.dampening",
-    ),
+    Keyword("FairShareDampeningFactor", PRIORITY, _DAMPENING, "priority.fair_share.dampening"),
     Keyword(
         "AccountingStorageEnforce",
         PRIORITY,
