@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from fairbank.core.time import LIMIT_MAX_SECONDS
 from fairbank.jobqueue.arrays import record_name
@@ -13,6 +13,9 @@ from fairbank.wlm.controller.commands.job_lines import COMMON_FIELDS, Fields, Sh
 from fairbank.wlm.core.jobs import EndedRun, Moment, WlmJob
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.messages import RunUsage
+
+if TYPE_CHECKING:
+    from fairbank.wlm.controller.commands.steps.step_lines import ShownStep
 
 
 def live_record(job: WlmJob, cluster: str) -> EndedRun:
@@ -29,30 +32,6 @@ def live_record(job: WlmJob, cluster: str) -> EndedRun:
         tasks=job.tasks,
         run=None if waits else job.run,
     )
-
-
-class StepFacts(NamedTuple):
-    """Step of a run. `ended` is None while it runs, `usage` while nothing is known of it."""
-
-    step: str
-    name: str
-    started: int
-    nodes: tuple[str, ...]
-    tres: Mapping[str, int]
-    state: str = "RUNNING"
-    status: int = 0
-    ended: int | None = None
-    elapsed: int = 0
-    tasks: int = 1
-    canceller: int | None = None
-    submit_line: str = ""
-    usage: RunUsage | None = None
-    suspended: int = 0
-
-    @property
-    def cpu_milliseconds(self) -> int | None:
-        """Processor time; None: not known."""
-        return None if self.usage is None else int(self.usage.cpu_seconds * 1_000)
 
 
 class ShownRun(ShownRequest):
@@ -79,7 +58,7 @@ class ShownRun(ShownRequest):
         super().__init__(state, record.request, record.submission, record.run)
         self.record, self.now, self.job, self.is_over = record, now, job, job is None
         self.usage, self.status = usage, status
-        self.steps: list[StepFacts] = []
+        self.steps: list[ShownStep] = []
         self.allocated = {} if self.allocation is None else self.allocation.tres
 
     @property

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from fairbank.cluster.job import Run
 from fairbank.core.errors import FairbankError
 from fairbank.jobqueue.arrays import JobSelection, parse_selection
-from fairbank.wlm.controller.commands.accounting_lines import ShownRun, StepFacts, live_record
+from fairbank.wlm.controller.commands.accounting_lines import ShownRun, live_record
 from fairbank.wlm.controller.commands.job_filter import fits, is_among, selected_jobs
 from fairbank.wlm.controller.commands.steps.step_lines import (
     ShownStep,
@@ -104,8 +104,8 @@ def _lines(runs: Sequence[ShownRun], keys: Sequence[int]) -> Iterator[Keyed]:
     """Yield runs and their steps by key."""
     for key, run in zip(keys, runs, strict=True):
         yield (key, 0), run
-        for at, facts in enumerate(run.steps, 1):
-            yield (key, at), ShownStep(run, facts)
+        for at, step in enumerate(run.steps, 1):
+            yield (key, at), step
 
 
 async def _add_steps(
@@ -123,20 +123,18 @@ async def _add_steps(
         usages: usage of these.
     """
     by_identity = {run.record.identity: run for run in runs}
-    steps: dict[StepKey, StepFacts] = {}
+    steps: dict[StepKey, ShownStep | None] = {}
     for step in running:
-        if (run := by_identity.get(step.run)) and run.run:
-            key, threads = (step.run, step.number), runner.state.threads_of(step.nodes)
-            steps[key] = live_step(step, run.run, run.now, threads, usages.get(key))
+        if run := by_identity.get(step.run):
+            key = step.run, step.number
+            steps[key] = live_step(run, step, usages.get(key))
     for record in await runner.ended_steps(by_identity):
         step = record.step
-        if (run := by_identity[step.run]).allocation:
-            threads = runner.state.threads_of(step.nodes)
-            steps[step.run, step.number] = ended_step(record, run.allocation, threads)
+        steps[step.run, step.number] = ended_step(by_identity[step.run], record)
     for run in runs:
         run.steps += filter(None, [batch_step(run)])
-    for (identity, _), facts in sorted(steps.items(), key=lambda item: item[0][1]):
-        by_identity[identity].steps.append(facts)
+    for (identity, _), shown in sorted(steps.items(), key=lambda item: item[0][1]):
+        by_identity[identity].steps += filter(None, [shown])
 
 
 async def _live_usage(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from fairbank.core.hostlist import compress
 from fairbank.report.slurm.sacct import AccountingLine, TaskUsage
 from fairbank.report.slurm.steps import BATCH, StepLine
-from fairbank.wlm.controller.commands.accounting_lines import ShownRun, StepFacts
+from fairbank.wlm.controller.commands.accounting_lines import ShownRun
 from fairbank.wlm.controller.commands.job_filter import selected_jobs
 from fairbank.wlm.controller.commands.job_lines import Fields, cells_of, exit_code, tres_text
 from fairbank.wlm.core.job_states import BEGUN
-from fairbank.wlm.core.jobs import Moment, RunAllocation, WlmJob, WlmRun
+from fairbank.wlm.core.jobs import Moment, RunAllocation, WlmJob
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.steps.step import EndedStep, WlmStep
 from fairbank.wlm.protocol.commands import RowFilter
@@ -25,13 +25,67 @@ _DISTRIBUTIONS = {
 }  # fmt: skip
 
 
-def batch_step(run: ShownRun) -> StepFacts | None:
+class ShownStep(NamedTuple):
+    """Step of a run for accounting. `ended` is None while it runs, `usage` while nothing is known
+    of it.
+    """
+
+    run: ShownRun
+    step: str
+    name: str
+    started: int
+    nodes: tuple[str, ...]
+    tres: Mapping[str, int]
+    state: str = "RUNNING"
+    status: int = 0
+    ended: int | None = None
+    elapsed: int = 0
+    tasks: int = 1
+    canceller: int | None = None
+    submit_line: str = ""
+    usage: RunUsage | None = None
+    suspended: int = 0
+
+    @property
+    def user(self) -> str:
+        return self.run.user
+
+    @property
+    def cpu_milliseconds(self) -> int | None:
+        """Processor time; None: not known."""
+        return None if self.usage is None else int(self.usage.cpu_seconds * 1_000)
+
+    @property
+    def processor(self) -> TaskUsage | None:
+        """Processor time: of a single task, else the average."""
+        if self.usage is None:
+            return None
+        seconds = int(self.usage.cpu_seconds) // self.tasks
+        if self.tasks > 1:
+            return TaskUsage(None, None, None, seconds)
+        return TaskUsage(seconds, self.nodes[0], 0, seconds)
+
+    def most(self, amount: Callable[[RunUsage], int]) -> TaskUsage | None:
+        """Return the most of a usage by one node, which counts for all of its tasks."""
+        if self.usage is None:
+            return None
+        most, is_single = amount(self.usage), self.tasks == 1
+        node = self.nodes[0] if len(self.nodes) == 1 else None
+        return TaskUsage(most, node, 0 if is_single else None, most if is_single else None)
+
+    def cells(self, columns: Iterable[str]) -> list[Any]:
+        """Return some fields of its `AccountingLine`."""
+        return cells_of(self, columns, STEP_FIELDS, AccountingLine._field_defaults)
+
+
+def batch_step(run: ShownRun) -> ShownStep | None:
     """Return the step of the batch script; None if the run has none, or it has not begun."""
     if run.allocation is None or run.begun is None or not run.submission.script:
         return None
     status = run.exit_status if run.status is None else run.status
     waits_or_runs = run.record.state in ("PENDING", "RUNNING", "SUSPENDED")
-    return StepFacts(
+    return ShownStep(
+        run,
         BATCH,
         BATCH,
         run.begun,
@@ -47,50 +101,51 @@ def batch_step(run: ShownRun) -> StepFacts | None:
     )
 
 
-def live_step(
-    step: WlmStep, run: WlmRun, now: Moment, threads: int, usage: RunUsage | None
-) -> StepFacts:
-    """Return a step that runs.
+def live_step(run: ShownRun, step: WlmStep, usage: RunUsage | None) -> ShownStep | None:
+    """Return a step that runs; None if its run has no nodes.
 
-    Args:
-        step: the step.
-        run: its run.
-        now: the time.
-        threads: CPUs of a core.
-        usage: that of the nodes on which it runs; None: not known.
+    `usage` is that of the nodes on which it runs; None: not known.
     """
-    if usage is not None:
-        usage = step.usage.with_node(usage)
-    facts = _facts(step, run.allocation, threads)
-    return facts._replace(
-        elapsed=step.ran(run, now), suspended=step.suspended(run, now), usage=usage
+    if run.run is None:
+        return None
+    return _shown_step(run, step, run.run.allocation)._replace(
+        elapsed=step.ran(run.run, run.now),
+        suspended=step.suspended(run.run, run.now),
+        usage=None if usage is None else step.usage.with_node(usage),
     )
 
 
-def ended_step(record: EndedStep, allocation: RunAllocation, threads: int) -> StepFacts:
-    """Return a step that has ended."""
-    facts = _facts(record.step, allocation, threads)
-    return facts._replace(
+def ended_step(run: ShownRun, record: EndedStep) -> ShownStep | None:
+    """Return a step that has ended; None if its run has no nodes."""
+    if run.allocation is None:
+        return None
+    return _shown_step(run, record.step, run.allocation)._replace(
         state=record.state, ended=record.ended, elapsed=record.elapsed, suspended=record.suspended
     )
 
 
-def _facts(step: WlmStep, allocation: RunAllocation, threads: int) -> StepFacts:
-    given = {grant.binding.node: grant.cpus for grant in allocation.grants}
-    cpus = sum(min(len(one.cores) * threads, given[one.node]) for one in step.grants)
-    gpus = sum(len(one.gpus) for one in step.grants)
-    return StepFacts(
+def _shown_step(run: ShownRun, step: WlmStep, allocation: RunAllocation) -> ShownStep:
+    return ShownStep(
+        run,
         str(step.number),
         step.request.name,
         step.started.wall,
         step.nodes,
-        tres_of(allocation, step.nodes) | {"cpu": cpus, "gres/gpu": gpus},
+        _tres_of_step(step, allocation, run.state.threads_of(step.nodes)),
         status=step.status,
         tasks=step.tasks,
         canceller=step.canceller,
         submit_line=step.request.submit_line,
         usage=step.usage,
     )
+
+
+def _tres_of_step(step: WlmStep, allocation: RunAllocation, threads: int) -> dict[str, int]:
+    """Return the TRES of a step. `threads` are the CPUs of a core."""
+    given = {grant.binding.node: grant.cpus for grant in allocation.grants}
+    cpus = sum(min(len(one.cores) * threads, given[one.node]) for one in step.grants)
+    gpus = sum(len(one.gpus) for one in step.grants)
+    return tres_of(allocation, step.nodes) | {"cpu": cpus, "gres/gpu": gpus}
 
 
 def tres_of(allocation: RunAllocation, nodes: Collection[str]) -> dict[str, int]:
@@ -106,70 +161,33 @@ def _state(status: int) -> str:
     return "CANCELLED" if signal else "FAILED" if code else "COMPLETED"
 
 
-# --- accounting ---
-
-
-class ShownStep:
-    """Step of a run for accounting."""
-
-    def __init__(self, run: ShownRun, facts: StepFacts) -> None:
-        self.run, self.facts, self.user = run, facts, run.user
-
-    def cells(self, columns: Iterable[str]) -> list[Any]:
-        """Return some fields of its `AccountingLine`."""
-        return cells_of(self, columns, STEP_FIELDS, AccountingLine._field_defaults)
-
-    @property
-    def tres(self) -> str:
-        rule = self.run.state.settings.accounting.billing_rule
-        return tres_text(self.facts.tres, None, rule, is_billed=False)
-
-    def most(self, amount: Callable[[RunUsage], int]) -> TaskUsage | None:
-        """Return the most of a usage by one node, which counts for all of its tasks."""
-        facts = self.facts
-        if facts.usage is None:
-            return None
-        most, is_single = amount(facts.usage), facts.tasks == 1
-        node = facts.nodes[0] if len(facts.nodes) == 1 else None
-        return TaskUsage(most, node, 0 if is_single else None, most if is_single else None)
-
-    @property
-    def processor(self) -> TaskUsage | None:
-        """Processor time: of a single task, else the average."""
-        facts = self.facts
-        if facts.usage is None:
-            return None
-        seconds = int(facts.usage.cpu_seconds) // facts.tasks
-        if facts.tasks > 1:
-            return TaskUsage(None, None, None, seconds)
-        return TaskUsage(seconds, facts.nodes[0], 0, seconds)
-
-
 STEP_FIELDS: Fields[ShownStep] = {
     "job_id": lambda s: s.run.request.number,
     "label": lambda s: s.run.label,
     "cluster": lambda s: s.run.record.identity.cluster,
     "account": lambda s: s.run.request.account or None,
-    "step": lambda s: s.facts.step,
-    "name": lambda s: s.facts.name,
-    "state": lambda s: s.facts.state,
-    "cancelled_by": lambda s: s.facts.canceller,
-    "exit_code": lambda s: exit_code(s.facts.status),
+    "step": lambda s: s.step,
+    "name": lambda s: s.name,
+    "state": lambda s: s.state,
+    "cancelled_by": lambda s: s.canceller,
+    "exit_code": lambda s: exit_code(s.status),
     "submitted": lambda s: s.run.record.identity.submitted,
-    "started": lambda s: s.facts.started,
-    "ended": lambda s: s.facts.ended,
-    "elapsed": lambda s: s.facts.elapsed,
-    "suspended": lambda s: s.facts.suspended,
-    "nodes": lambda s: compress(s.facts.nodes),
-    "node_count": lambda s: len(s.facts.nodes),
-    "allocated_nodes": lambda s: len(s.facts.nodes),
-    "requested_nodes": lambda s: len(s.facts.nodes),
-    "cpus": lambda s: s.facts.tres["cpu"],
-    "requested_cpus": lambda s: s.facts.tres["cpu"],
-    "tasks": lambda s: s.facts.tasks,
-    "allocated_tres": lambda s: s.tres,
-    "submit_line": lambda s: s.facts.submit_line or None,
-    "total_cpu": lambda s: s.facts.cpu_milliseconds,
+    "started": lambda s: s.started,
+    "ended": lambda s: s.ended,
+    "elapsed": lambda s: s.elapsed,
+    "suspended": lambda s: s.suspended,
+    "nodes": lambda s: compress(s.nodes),
+    "node_count": lambda s: len(s.nodes),
+    "allocated_nodes": lambda s: len(s.nodes),
+    "requested_nodes": lambda s: len(s.nodes),
+    "cpus": lambda s: s.tres["cpu"],
+    "requested_cpus": lambda s: s.tres["cpu"],
+    "tasks": lambda s: s.tasks,
+    "allocated_tres": lambda s: tres_text(
+        s.tres, None, s.run.state.settings.accounting.billing_rule, is_billed=False
+    ),
+    "submit_line": lambda s: s.submit_line or None,
+    "total_cpu": lambda s: s.cpu_milliseconds,
     "processor": lambda s: s.processor,
     "virtual": lambda s: s.most(lambda usage: usage.virtual_max_kib * _KIBIBYTE),
     "resident": lambda s: s.most(lambda usage: usage.resident_max_kib * _KIBIBYTE),
@@ -193,17 +211,15 @@ def step_lines(state: CoreState, now: Moment, wanted: RowFilter) -> Iterator[Ste
         if job.submission.script:
             yield line
         for step in sorted(steps.get(run.run, ()), key=lambda step: step.number):
-            facts = live_step(step, run, now, state.threads_of(step.nodes), None)
-            yield _line(job, step.started, facts.elapsed)._replace(
-                step=facts.step,
-                name=facts.name,
-                nodes=compress(facts.nodes),
-                node_count=len(facts.nodes),
-                cpus=facts.tres["cpu"],
-                tasks=facts.tasks,
-                tres=tres_text(
-                    facts.tres, None, state.settings.accounting.billing_rule, is_billed=False
-                ),
+            tres = _tres_of_step(step, run.allocation, state.threads_of(step.nodes))
+            yield _line(job, step.started, step.ran(run, now))._replace(
+                step=str(step.number),
+                name=step.request.name,
+                nodes=compress(step.nodes),
+                node_count=len(step.nodes),
+                cpus=tres["cpu"],
+                tasks=step.tasks,
+                tres=tres_text(tres, None, state.settings.accounting.billing_rule, is_billed=False),
                 distribution=_DISTRIBUTIONS[step.request.distribution],
             )
 
