@@ -17,9 +17,9 @@ PROGRAM = "fairbank-slurm"
 MODULES: Mapping[str, str] = {
     "sacct": "fairbank.wlm.commands.tables.sacct",
     "sacctmgr": "fairbank.wlm.commands.tables.sacctmgr",
-    "salloc": "fairbank.wlm.commands.sbatch",
+    "salloc": "fairbank.wlm.commands.job_commands",
     "sattach": "fairbank.wlm.commands.steps.attachment",
-    "sbatch": "fairbank.wlm.commands.sbatch",
+    "sbatch": "fairbank.wlm.commands.job_commands",
     "sbcast": "fairbank.wlm.commands.steps.sbcast",
     "scancel": "fairbank.wlm.commands.scancel",
     "scontrol": "fairbank.wlm.commands.scontrol",
@@ -28,7 +28,7 @@ MODULES: Mapping[str, str] = {
     "sinfo": "fairbank.wlm.commands.tables.sinfo",
     "sprio": "fairbank.wlm.commands.tables.priorities",
     "squeue": "fairbank.wlm.commands.tables.squeue",
-    "srun": "fairbank.wlm.commands.sbatch",
+    "srun": "fairbank.wlm.commands.job_commands",
     "sshare": "fairbank.wlm.commands.tables.priorities",
     "sstat": "fairbank.wlm.commands.tables.sacct",
 }

@@ -1,4 +1,4 @@
-"""sbatch, srun and salloc: their options and help; other modules submit jobs and run steps."""
+"""Commands sbatch, srun and salloc: options and help; other modules submit jobs and run steps."""
 
 from __future__ import annotations
 
