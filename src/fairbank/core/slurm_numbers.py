@@ -1,9 +1,12 @@
-"""Numbers of Slurm: special values, limits of its integer types, the order of TRES, debug levels.
+"""Numbers of Slurm: special values, limits of its integer types, the order of TRES, debug levels,
+sizes of memory.
 
 Names in parentheses are those of Slurm's headers (slurm.h, slurmdb.h).
 """
 
 from __future__ import annotations
+
+import re
 
 from fairbank.core.errors import InvalidInput
 
@@ -76,3 +79,20 @@ def parse_debug_level(text: str, field: str) -> str:
     if word not in DEBUG_LEVELS:
         raise InvalidInput(f"{text[:40]!a} is not a debug level", field=field, remedy=DEBUG_FORM)
     return word
+
+
+_SIZE = re.compile(r"(\d{1,12})([KMGT]?)B?", re.ASCII | re.IGNORECASE)
+_KIB = {"K": 1, "": 1024, "M": 1024, "G": 1024**2, "T": 1024**3}
+
+
+def parse_memory(text: str, *, field: str) -> int:
+    """Parse a size as sbatch's --mem takes it (`4000`, `16G`); return MiB, rounded up.
+
+    Raises:
+        InvalidInput: the text is invalid; the error names `field`.
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        remedy = "write a whole number of MiB, or one with K, M, G or T behind it: 16G or 4000M"
+        raise InvalidInput(f"{text[:40]!r} is not a size of memory", field=field, remedy=remedy)
+    return -(-int(match[1]) * _KIB[match[2].upper()] // 1024)

@@ -131,23 +131,6 @@ def parse_quantities(text: str, *, field: str) -> dict[str, Fraction]:
     return counts
 
 
-_SIZE = re.compile(r"(\d{1,12})([KMGT]?)B?", re.ASCII | re.IGNORECASE)
-_KIB = {"K": 1, "": 1024, "M": 1024, "G": 1024**2, "T": 1024**3}
-
-
-def parse_memory(text: str, *, field: str) -> int:
-    """Parse a size as sbatch's --mem takes it (`4000`, `16G`); return MiB, rounded up.
-
-    Raises:
-        InvalidInput: the text is invalid; the error names `field`.
-    """
-    match = _SIZE.fullmatch(text)
-    if match is None:
-        remedy = "write a whole number of MiB, or one with K, M, G or T behind it: 16G or 4000M"
-        raise InvalidInput(f"{text[:40]!r} is not a size of memory", field=field, remedy=remedy)
-    return -(-int(match[1]) * _KIB[match[2].upper()] // 1024)
-
-
 def gpu_count(text: str) -> int:
     """Return the number of GPUs of a TRES text: that of `gres/gpu`, else the sum of its types.
 

@@ -14,7 +14,8 @@ from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.gres import gres_counts, most_gres, parse_gres
-from fairbank.core.tres import BillingRule, Weights, parse_memory, parse_weights
+from fairbank.core.slurm_numbers import parse_memory
+from fairbank.core.tres import BillingRule, Weights, parse_weights
 
 Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]
 MemorySize = Annotated[int, msgspec.Meta(ge=0, le=COUNT_MAX)] | str

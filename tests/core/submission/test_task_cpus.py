@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairbank.core.errors import InvalidInput
-from fairbank.core.submission.task_cpus import cpu_binding
+from fairbank.core.submission.task_cpus import parse_binding
 
 OWN, CPUS = [4, 5], [4, 5, 6, 7]
 
@@ -27,12 +27,12 @@ OWN, CPUS = [4, 5], [4, 5, 6, 7]
     ],
 )
 def test_task_gets_cpus_of_its_step(text: str, local: int, expected: list[int]) -> None:
-    assert list(cpu_binding(text, "--cpu-bind").cpus_of(local, OWN, CPUS)) == expected
+    assert list(parse_binding(text, field="--cpu-bind").cpus_of(local, OWN, CPUS)) == expected
 
 
 @pytest.mark.parametrize("text", ["v,none", "verbose,cores", "VERBOSE"])
 def test_verbose_binding_is_known(text: str) -> None:
-    assert cpu_binding(text, "--cpu-bind").is_verbose
+    assert parse_binding(text, field="--cpu-bind").is_verbose
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_verbose_binding_is_known(text: str) -> None:
 )  # fmt: skip
 def test_bad_binding_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
-        cpu_binding(text, "--cpu-bind")
+        parse_binding(text, field="--cpu-bind")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from fairbank.core.errors import InvalidInput
-from fairbank.core.submission.task_gpus import gpu_binding
+from fairbank.core.submission.task_gpus import parse_binding
 
 GPUS = (2, 3, 5)
 
 
 def bound(text: str, tasks: int, *, is_relative: bool = False) -> list[tuple[int, ...]]:
-    binding = gpu_binding(text, "--gpu-bind")
+    binding = parse_binding(text, field="--gpu-bind")
     return [tuple(binding.gpus_of(local, GPUS, is_relative=is_relative)) for local in range(tasks)]
 
 
@@ -43,8 +43,8 @@ def test_lists_count_the_gpus_of_the_step_where_it_can_open_no_others() -> None:
 
 
 def test_verbose_is_said_before_the_kind() -> None:
-    assert gpu_binding("verbose,map_gpu:0", "").is_verbose
-    assert not gpu_binding("single:1", "").is_verbose
+    assert parse_binding("verbose,map_gpu:0", field="").is_verbose
+    assert not parse_binding("single:1", field="").is_verbose
 
 
 @pytest.mark.parametrize(
@@ -57,4 +57,4 @@ def test_verbose_is_said_before_the_kind() -> None:
 )  # fmt: skip
 def test_other_bindings_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="is no binding to GPUs"):
-        gpu_binding(text, "--gpu-bind")
+        parse_binding(text, field="--gpu-bind")

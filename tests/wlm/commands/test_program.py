@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -42,24 +43,35 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("name", LINES)
-def test_command_imports_little(name: str, tmp_path: Path) -> None:
+def imported(name: str, words: Sequence[str], cluster: Path, **variables: str) -> list[str]:
+    """Return the modules that a command imports until it misses the controller."""
     code = (
         "import sys; before = set(sys.modules);"
         "from fairbank.wlm.commands.program import run;"
-        f"run({name!r}, {LINES[name]!r});"
+        f"run({name!r}, {words!r});"
         "print(*sorted(set(sys.modules) - before))"
     )
-    environment = {**os.environ, "FAIRBANK_CLUSTER": str(tmp_path)}
+    environment = {**os.environ, "FAIRBANK_CLUSTER": str(cluster), **variables}
     process = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert "no answer from the controller" in process.stderr
-    modules = process.stdout.split()
+    return process.stdout.split()
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_command_imports_little(name: str, tmp_path: Path) -> None:
+    modules = imported(name, LINES[name], tmp_path)
     own = {module for module in modules if module.partition(".")[0] == "fairbank"}
     assert [module for module in own - FRAMES if not module.startswith(ALLOWED)] == []
     assert SLOW.intersection(modules) == set()
     assert len(modules) <= MODULES_MAX
+
+
+def test_srun_within_a_job_imports_no_parser_of_other_options(tmp_path: Path) -> None:
+    words = ["-n", "1", "--exact", "true"]
+    modules = imported("srun", words, tmp_path, SLURM_JOB_ID="7", SLURM_MEM_PER_CPU="100")
+    assert {"datetime", "fractions", "shlex", "shutil"}.intersection(modules) == set()
 
 
 def test_link_runs_the_command_of_its_name(tmp_path: Path) -> None:

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 from fairbank.core.errors import InvalidInput
 from fairbank.core.submission import values as v
 from fairbank.core.submission.command_words import TakesValue, read_words
-from fairbank.core.submission.task_cpus import cpu_binding
-from fairbank.core.submission.task_gpus import gpu_binding
 
 ALL, SUBMITTING = "sbatch srun salloc", "sbatch srun"
 _PREFIXES = {"sbatch": ("SBATCH_",), "srun": ("SLURM_", "SRUN_"), "salloc": ("SALLOC_",)}
@@ -76,7 +74,7 @@ OPTIONS = (
     Option("contiguous", "", ALL, "", v.flag),
     Option("core-spec", "S", ALL, "CORE_SPEC"),
     Option("cores-per-socket"),
-    Option("cpu-bind", "", "srun", "SLURM_CPU_BIND", cpu_binding),
+    Option("cpu-bind", "", "srun", "SLURM_CPU_BIND", v.cpu_binding),
     Option("cpu-freq", "", ALL, "SLURM_CPU_FREQ_REQ"),
     Option("cpus-per-gpu", "", ALL, "CPUS_PER_GPU", v.count),
     Option("cpus-per-task", "c", ALL, "SRUN_CPUS_PER_TASK SLURM_CPUS_PER_TASK", v.count),
@@ -96,7 +94,7 @@ OPTIONS = (
     Option("from-start", "", "srun", "", v.flag),
     Option("get-user-env", "", "sbatch salloc", "SBATCH_GET_USER_ENV", v.as_written, ""),
     Option("gid"),
-    Option("gpu-bind", "", ALL, "GPU_BIND", gpu_binding),
+    Option("gpu-bind", "", ALL, "GPU_BIND", v.gpu_binding),
     Option("gpu-freq", "", ALL, "GPU_FREQ"),
     Option("gpus", "G", ALL, "GPUS", v.gpus),
     Option("gpus-per-node", "", ALL, "GPUS_PER_NODE", v.gpus),

@@ -6,7 +6,6 @@ the next line. Source: sbatch(1).
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -70,6 +69,8 @@ def parse_script(lines: Iterable[str], *, field: str) -> ScriptOptions:
 def _split(line: str, number: int, field: str) -> list[str]:
     """Return the words of a line; a # outside of quotes begins a comment."""
     try:
+        import shlex  # sbatch alone needs it
+
         return shlex.split(line, comments=True)
     except ValueError as bad:
         raise InvalidInput(

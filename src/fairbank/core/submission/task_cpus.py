@@ -49,7 +49,7 @@ class CpuBinding(NamedTuple):
         return [cpu for cpu in cpus if mask >> cpu & 1] or cpus
 
 
-def cpu_binding(text: str, field: str) -> CpuBinding:
+def parse_binding(text: str, *, field: str) -> CpuBinding:
     """Return the binding of `verbose,map_cpu:0,2` and its like. Raises InvalidInput."""
     first, has_more, rest = text.lower().partition(",")
     is_verbose = _WORDS.get(first, False)

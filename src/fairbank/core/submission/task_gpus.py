@@ -59,7 +59,7 @@ class GpuBinding(NamedTuple):
         return own or gpus[:1]
 
 
-def gpu_binding(text: str, field: str) -> GpuBinding:
+def parse_binding(text: str, *, field: str) -> GpuBinding:
     """Return the binding of `verbose,map_gpu:0,2` and its like. Raises InvalidInput."""
     lowered = text.lower()
     is_verbose = lowered.startswith(_VERBOSE)

@@ -24,8 +24,9 @@ from fairbank.cluster.partition import only_cluster
 from fairbank.cluster.run_report import AnyReport, PredebitReport, RunReport
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput
+from fairbank.core.slurm_numbers import parse_memory
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration
-from fairbank.core.tres import Counts, parse_counts, parse_job_tres, parse_memory
+from fairbank.core.tres import Counts, parse_counts, parse_job_tres
 from fairbank.core.units import AMOUNT_MAX, SuMinutes, show_minutes
 from fairbank.rest.dry_run import LISTS_ENTRIES
 from fairbank.rest.json_body import read_json

@@ -18,8 +18,8 @@ from fairbank.cluster.dependency import Dependencies
 from fairbank.cluster.node import Gpus
 from fairbank.cluster.resource_request import ALL_MEMORY, ResourceRequest
 from fairbank.core.ids import JOB_ID_MAX
+from fairbank.core.slurm_numbers import parse_memory
 from fairbank.core.submission.values import TaskLayout
-from fairbank.core.tres import parse_memory
 from fairbank.scheduling.explain.answer import StartRange
 from fairbank.scheduling.explain.explanation import explain_on_nodes
 from fairbank.scheduling.explain.start_range import RunProgress, SimulatedRuns

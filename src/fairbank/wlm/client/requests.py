@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -130,8 +130,8 @@ class Rows(NamedTuple):
 def submit(controller: Controller, job: JobToSubmit) -> SubmissionAnswer:
     """Submit a job. Raises the FairbankError that refuses it."""
     coded = {
-        "script": b64encode(job.script).decode(),
-        "environment": b64encode(b"\0".join(job.environment)).decode(),
+        "script": b2a_base64(job.script, newline=False).decode(),
+        "environment": b2a_base64(b"\0".join(job.environment), newline=False).decode(),
     }
     return SubmissionAnswer(**controller.request("submit", **{**job._asdict(), **coded}))
 
@@ -153,7 +153,7 @@ def create_step(controller: Controller, job: int, step: StepToStart) -> StartedS
 
     Unavailable with the field `busy`: other steps have the cores.
     """
-    environment = b64encode(b"\0".join(step.environment)).decode()
+    environment = b2a_base64(b"\0".join(step.environment), newline=False).decode()
     fields = {**step._asdict(), "environment": environment}
     answer = controller.request("create-step", job=job, **fields)
     nodes = [StepNode(**node) for node in answer["nodes"]]
@@ -239,7 +239,7 @@ def settings(controller: Controller) -> dict[str, str]:
 
 def script(controller: Controller, job: str) -> bytes:
     """Return the batch script of a job."""
-    return b64decode(controller.request("script", job=job)["script"])
+    return a2b_base64(controller.request("script", job=job)["script"])
 
 
 def wait(controller: Controller, job: int) -> int:

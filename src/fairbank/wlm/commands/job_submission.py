@@ -27,7 +27,6 @@ from fairbank.wlm.commands.job_options import (
 )
 from fairbank.wlm.commands.option_errors import bad_gres, bad_value
 from fairbank.wlm.commands.slurm_errors import print_failure, slurm_sentence
-from fairbank.wlm.commands.times import begin_time
 
 LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK".split()
 RETRY_SECONDS = 2.0
@@ -154,6 +153,8 @@ def checked_values(name: str, options: dict[str, str]) -> dict[str, Any]:
         try:
             values |= read_values({option.name: text}, name)
             if option.name in ("begin", "deadline"):
+                from fairbank.wlm.commands.times import begin_time
+
                 options[option.name] = begin_time(text, now, field=flag)
         except InvalidInput as error:
             raise bad_value(name, option, text, error) from error

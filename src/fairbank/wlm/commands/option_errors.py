@@ -13,8 +13,6 @@ from fairbank.core.slurm_numbers import NICE_MAX, PRIORITY_MAX
 from fairbank.core.submission import values as v
 from fairbank.core.submission.command_words import unknown_option
 from fairbank.core.submission.options import Option, options_by_flag
-from fairbank.core.submission.task_cpus import cpu_binding
-from fairbank.core.submission.task_gpus import gpu_binding
 from fairbank.wlm.commands.slurm_errors import slurm_sentence
 
 _BAD_LINE_CODE, _BAD_NUMBER_CODE = 255, 1
@@ -57,10 +55,10 @@ def bad_value(command: str, option: Option, text: str, error: InvalidInput) -> B
     if reader in (v.count, v.whole, v.zero_or_one):
         line = f'Invalid numeric value "{shown}" for {option.flag}.'
         return BadOption(f"{command}: error: {line}", _BAD_NUMBER_CODE, cause=error)
-    if reader is cpu_binding:
+    if reader is v.cpu_binding:
         line = f"Failed to parse {option.flag}= values."
         return BadOption(f"{command}: fatal: {line}", _BAD_NUMBER_CODE, cause=error)
-    if reader is gpu_binding:
+    if reader is v.gpu_binding:
         return BadOption(f"{command}: error: Invalid {option.flag} argument: {shown}", cause=error)
     if reader is v.resource_limits:
         line = f"{option.flag}={shown} is not valid."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -46,6 +47,8 @@ _FAILURES = {"squeue": "slurm_load_jobs error: ", "sinfo": "slurm_load_partition
 
 def main() -> NoReturn:
     """Run the command that this process is named after; as `fairbank-slurm`, the first argument."""
+    # The modules alone would start many collections, which find nothing.
+    gc.set_threshold(100_000)
     _open_standard_files()
     name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
     if name == PROGRAM and words:

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 from fairbank.cluster.node import COUNT_MAX
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
-from fairbank.core.slurm_numbers import U32_MAX
+from fairbank.core.slurm_numbers import U32_MAX, parse_memory
 from fairbank.core.submission.arrays import parse_ranges
 from fairbank.core.time import parse_duration, show_duration
-from fairbank.core.tres import parse_memory
 from fairbank.priority.fairshare.decay import parse_half_life
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.config import split_list

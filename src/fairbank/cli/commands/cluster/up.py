@@ -19,8 +19,8 @@ from fairbank.cli.framework.command import host_command
 from fairbank.cli.framework.options import add_option, at_least_one
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.core.os_errors import translate_os_error
+from fairbank.core.slurm_numbers import parse_memory
 from fairbank.core.time import show_duration
-from fairbank.core.tres import parse_memory
 from fairbank.core.units import counted, show_su
 from fairbank.report.cells import plain
 

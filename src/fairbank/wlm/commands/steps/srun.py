@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -25,7 +24,6 @@ from fairbank.wlm.commands.slurm_errors import print_error, print_failure
 from fairbank.wlm.commands.steps.allocation import Revoked, allocate, complete
 from fairbank.wlm.commands.steps.background import InBackground
 from fairbank.wlm.commands.steps.ending_signals import ENDING, handled_signals, interrupt
-from fairbank.wlm.commands.steps.multi_prog import read_programs
 from fairbank.wlm.commands.steps.step_output import STANDARD, StepOutput
 from fairbank.wlm.commands.steps.step_run import StepOptions, StepRun
 from fairbank.wlm.commands.steps.terminal import RawTerminal, terminal_size
@@ -171,6 +169,8 @@ def _requested_step(
     directory = values.get("chdir") or submission.working_directory()
     arguments, programs = [_program(line.script or "", directory), *line.arguments], {}
     if "multi-prog" in options:
+        from fairbank.wlm.commands.steps.multi_prog import read_programs
+
         own = read_programs(line.script or "", values.get("ntasks", 1))
         programs = {
             rank: [_program(words[0], directory), *words[1:]] for rank, words in own.items()
@@ -221,7 +221,10 @@ def _create(
 
 def _program(name: str, directory: str) -> str:
     """Return the path of a program; its name if there is none, so that the task says so."""
-    return os.path.join(directory, name) if "/" in name else shutil.which(name) or name
+    if "/" in name:
+        return os.path.join(directory, name)
+    paths = (os.path.join(folder, name) for folder in os.get_exec_path())
+    return next((one for one in paths if os.access(one, os.X_OK) and os.path.isfile(one)), name)
 
 
 def _descriptors(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import termios
-import tty
 from typing import Any
 
 
@@ -27,9 +25,14 @@ class RawTerminal:
 
     def __enter__(self) -> None:
         if self._is_raw and os.isatty(0):
+            import termios
+            import tty
+
             self._before = termios.tcgetattr(0)
             tty.setraw(0)
 
     def __exit__(self, *_: object) -> None:
         if self._before is not None and os.isatty(0):
+            import termios
+
             termios.tcsetattr(0, termios.TCSADRAIN, self._before)
