@@ -450,6 +450,15 @@ def test_job_that_is_submitted_once_may_change_at_the_limit_of_submissions() -> 
     assert isinstance(world.submit(account="cells"), Forbidden)
 
 
+def test_unknown_partition_is_refused_without_the_names_of_private_ones() -> None:
+    world = World(
+        PartitionRules(name="secret", is_default=True), private_data=frozenset({"partitions"})
+    )
+    answer = world.submit(partitions=("night",))
+    assert isinstance(answer, NotFound)
+    assert "secret" not in str(answer)
+
+
 def test_hold_of_an_operator_is_released_by_operators_only() -> None:
     world = World()
     world.submit()

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from fairbank.cluster.job import Run
-from fairbank.core.errors import FairbankError, NotFound, Unavailable
+from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.scheduling.machines.node_snapshot import OnNodes
 from fairbank.wlm.controller.clock import ControllerClock, Timers
 from fairbank.wlm.controller.planner import Planner
@@ -44,6 +44,7 @@ from fairbank.wlm.core.effects import (
 from fairbank.wlm.core.events import Caller, CoreEvent, RequestBody, RequestMade, SubmitJob
 from fairbank.wlm.core.job_states import BEGUN
 from fairbank.wlm.core.jobs import Moment, WlmJob
+from fairbank.wlm.core.requests.known_names import unknown
 from fairbank.wlm.core.settings import WlmSettings
 from fairbank.wlm.core.snapshot import pass_snapshot
 from fairbank.wlm.core.state import CoreState
@@ -176,7 +177,7 @@ class CoreRunner:
         Raises NotFound.
         """
         if not (jobs := self._jobs(number)):
-            raise NotFound(f"there is no job {number}", field="job", remedy="squeue lists the jobs")
+            raise unknown("job", number)
         if (status := end_status(jobs)) is not None:
             await self.committed()
             return status
@@ -193,9 +194,7 @@ class CoreRunner:
         while True:
             job = self.state.jobs.get(number)
             if job is None:
-                raise NotFound(
-                    f"there is no job {number}", field="job", remedy="squeue lists the jobs"
-                )
+                raise unknown("job", number)
             if job.state in BEGUN or job.state.has_ended:
                 await self.committed()
                 return job

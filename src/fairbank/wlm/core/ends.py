@@ -17,13 +17,18 @@ from fairbank.wlm.core.job_states import JobEvent, JobState, end_of_script, next
 from fairbank.wlm.core.jobs import EndedRun, HeldBy, WlmJob, WlmRun
 from fairbank.wlm.core.steps.changes import end_steps
 from fairbank.wlm.core.transition import Transition
-from fairbank.wlm.protocol.messages import EndJob, ForgetRun, SignalJob, SignalTarget
+from fairbank.wlm.protocol.messages import (
+    ENDED_BY_CONTROLLER,
+    SIGCONT,
+    SIGTERM,
+    EndJob,
+    ForgetRun,
+    SignalJob,
+    SignalTarget,
+)
 
 NODE_FAIL_STATUS = 1
 """Exit status of a run whose node failed; Slurm prints it as 0:1."""
-SIGCONT, SIGTERM = 18, 15
-ENDED_BY_CONTROLLER = "ended by the controller"
-"""Reason of an end that a node gets for a run of which no end was decided."""
 ENDED_BY_SIGNAL = frozenset({"CANCELLED", "DEADLINE", "PREEMPTED", "REQUEUED", "TIMEOUT"})
 """Ends of runs whose script gets SIGTERM; how it ended is known only later."""
 

@@ -13,14 +13,7 @@ import msgspec
 from fairbank.cluster.job import Run
 from fairbank.cluster.node import Node
 from fairbank.core.errors import Conflict
-from fairbank.wlm.core.ends import (
-    ENDED_BY_CONTROLLER,
-    ENDED_BY_SIGNAL,
-    clear_node,
-    end_script,
-    fail_launch,
-    lose_node,
-)
+from fairbank.wlm.core.ends import ENDED_BY_SIGNAL, clear_node, end_script, fail_launch, lose_node
 from fairbank.wlm.core.events import NodeRegistered, NodeSilent, RunChanged
 from fairbank.wlm.core.job_states import BEGUN, JobEvent, JobState
 from fairbank.wlm.core.jobs import WlmJob, WlmRun
@@ -29,9 +22,16 @@ from fairbank.wlm.core.starts import send_limit_to, send_start_to
 from fairbank.wlm.core.state import NodeResources
 from fairbank.wlm.core.steps import changes as step_changes
 from fairbank.wlm.core.transition import Transition
-from fairbank.wlm.protocol.messages import EndJob, ForgetRun, RunStatus, SuspendRun
+from fairbank.wlm.protocol.messages import (
+    ENDED_BY_CONTROLLER,
+    SIGKILL,
+    EndJob,
+    ForgetRun,
+    RunStatus,
+    SuspendRun,
+)
 
-KILLED_STATUS = 9
+KILLED_STATUS = SIGKILL
 """Wait status of a script whose step daemon was killed: it was killed then, too. One that a request
 kept from starting gets it as well.
 """

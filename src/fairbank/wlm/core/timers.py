@@ -10,7 +10,6 @@ from fairbank.cluster.partition_rules import PreemptMode
 from fairbank.scheduling.slurm.preemption import preempt_mode
 from fairbank.wlm.core.due_times import due_times
 from fairbank.wlm.core.ends import (
-    SIGTERM,
     end_job,
     fail_launch,
     forget_job,
@@ -28,6 +27,7 @@ from fairbank.wlm.core.requests.suspensions import count_suspension
 from fairbank.wlm.core.snapshot import ending_limits, occupied_nodes
 from fairbank.wlm.core.starts import arm_start
 from fairbank.wlm.core.transition import Transition
+from fairbank.wlm.protocol.messages import SIGTERM
 
 
 def fire(tx: Transition, timer: TimerFired) -> None:

@@ -8,6 +8,7 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from signal import SIGKILL
 from typing import Any, cast
 
 from fairbank import __version__
@@ -48,7 +49,7 @@ from fairbank.wlm.core.requests.submission import JobAccepted, default_partition
 from fairbank.wlm.protocol import commands as cmd
 from fairbank.wlm.protocol import messages as wire
 
-SIGKILL, ACCOUNT = 9, "account"
+ACCOUNT = "account"
 
 _log = logging.getLogger(__name__)
 

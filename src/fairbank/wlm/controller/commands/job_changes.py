@@ -14,14 +14,10 @@ from fairbank.core.time import LIMIT_MAX_SECONDS, MINUTE, parse_moment
 from fairbank.jobqueue.arrays import JobSelection
 from fairbank.scheduling.placement import constraint
 from fairbank.wlm.controller.commands.field_names import field_name
-from fairbank.wlm.controller.commands.submissions import (
-    check_licenses,
-    check_text,
-    known_qos,
-    no_partition,
-)
+from fairbank.wlm.controller.commands.submissions import check_licenses, check_text, known_qos
 from fairbank.wlm.core.events import UpdateJob
 from fairbank.wlm.core.jobs import Moment, WlmJob
+from fairbank.wlm.core.requests.known_names import unknown
 from fairbank.wlm.core.state import CoreState
 
 
@@ -116,7 +112,7 @@ def _partitions(text: str, name: str, context: ChangeContext) -> Mapping[str, An
     names = tuple(dict.fromkeys(filter(None, text.split(","))))
     for one in names or (text,):
         if one not in context.state.partitions:
-            raise no_partition(context.state, one)
+            raise unknown("partition", one)
     return {"partitions": names}
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from fairbank.core.errors import NotFound
 from fairbank.jobqueue.arrays import JobSelection, parse_selection
 from fairbank.wlm.core.accounts import DEFAULT_QOS
 from fairbank.wlm.core.events import Caller
 from fairbank.wlm.core.jobs import EndedRun, WlmJob, WlmRun
+from fairbank.wlm.core.requests.known_names import unknown
 from fairbank.wlm.core.requests.rights import check_owner
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.commands import RowFilter
@@ -36,7 +36,7 @@ def own_jobs(state: CoreState, text: str, caller: Caller) -> list[WlmJob]:
     """Return the jobs that a text names. Raises NotFound, and Forbidden for those of others."""
     jobs = [*selected_jobs(state, RowFilter(jobs=(text,)))]
     if not jobs:
-        raise NotFound(f"there is no job {text}", field="job", remedy="squeue lists the jobs")
+        raise unknown("job", text)
     for job in jobs:
         check_owner(state.settings, caller, job)
     return jobs

@@ -11,7 +11,7 @@ from fairbank.cluster.node import WEIGHT_MAX
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
 from fairbank.core import ids
-from fairbank.core.errors import Conflict, InvalidInput, NotFound
+from fairbank.core.errors import Conflict, InvalidInput
 from fairbank.core.hostlist import compress, expand
 from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
 from fairbank.core.submission import values as v
@@ -21,10 +21,11 @@ from fairbank.wlm.config.entries import slurm_conf_keywords
 from fairbank.wlm.config.keyword import PARTITIONS, KeywordEffect
 from fairbank.wlm.controller.commands.field_names import find_field, required
 from fairbank.wlm.controller.commands.machine_lines import RESERVATION_FLAGS
-from fairbank.wlm.controller.commands.submissions import check_licenses, no_partition
+from fairbank.wlm.controller.commands.submissions import check_licenses
 from fairbank.wlm.core.events import UpdateNode, UpdatePartition
 from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.node_states import NodeEvent
+from fairbank.wlm.core.requests.known_names import check_known, unknown
 from fairbank.wlm.core.snapshot import remaining_seconds
 from fairbank.wlm.core.state import CoreState
 
@@ -56,10 +57,7 @@ def node_updates(state: CoreState, nodes: str, fields: Mapping[str, str]) -> lis
     """
     names = [*state.configured] if nodes.upper() == "ALL" else expand(nodes, field="nodes")
     for name in names:
-        if name not in state.nodes:
-            raise NotFound(
-                f"there is no node {name!r}", field="node", remedy="sinfo -N lists the nodes"
-            )
+        check_known("node", name, state.nodes)
     texts = {find_field(name, _NODE_FIELDS): (name, text) for name, text in fields.items()}
     if "" in texts:
         raise InvalidInput(
@@ -101,7 +99,7 @@ def partition_update(
     name = required(values.pop("name", ""), "PartitionName", "NAME")
     rules = state.partitions.get(name)
     if rules is None and not is_new:
-        raise no_partition(state, name)
+        raise unknown("partition", name)
     if rules is not None and is_new:
         raise Conflict(
             f"there is a partition {name}", field="PartitionName", remedy="choose another name"
@@ -161,11 +159,7 @@ def changed_reservation(
     name = texts.pop("reservationname", "") or (_free_name(state, user) if is_new else "")
     before = state.reservations.get(required(name, "ReservationName", "NAME"))
     if before is None and not is_new:
-        raise NotFound(
-            f"there is no reservation {name[:40]!a}",
-            field="reservation",
-            remedy="scontrol show reservation lists them",
-        )
+        raise unknown("reservation", name)
     if before is not None and is_new:
         raise Conflict(
             f"there is a reservation {name}", field="ReservationName", remedy="choose another name"
@@ -202,7 +196,7 @@ def _reservation_values(texts: Mapping[str, str], state: CoreState) -> dict[str,
         values["licenses"] = counts
     if "partitionname" in texts:
         if texts["partitionname"] not in state.partitions:
-            raise no_partition(state, texts["partitionname"])
+            raise unknown("partition", texts["partitionname"])
         values["partition"] = texts["partitionname"]
     if "flags" in texts:
         words = [word for word in texts["flags"].upper().split(",") if word]

@@ -18,7 +18,7 @@ from fairbank.core.submission.options import read_values
 from fairbank.core.submission.resources import node_range, requested_tasks, required_hosts
 from fairbank.core.submission.script import check_script
 from fairbank.core.submission.support import check_supported
-from fairbank.core.submission.values import resource_limits
+from fairbank.core.submission.values import RESOURCE_LIMITS
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_moment
 from fairbank.priority.associations import own_association
 from fairbank.scheduling.pending_job import PendingJob
@@ -30,7 +30,6 @@ from fairbank.wlm.core.settings import WlmSettings
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.commands import SubmitRequest
 
-_ALL_LIMITS = resource_limits("ALL", "")
 _WORDS_MAX = 2 * 1024 * 1024
 """Bytes of the environment and the arguments together, as execve(2) takes them by default."""
 _TEXT_MAX = 4_096
@@ -229,7 +228,7 @@ def _submission(
         limits={
             limit: soft
             for limit, soft in request.limits.items()
-            if limit in _ALL_LIMITS & propagated
+            if limit in propagated.intersection(RESOURCE_LIMITS)
         },
         nice=values.get("nice", 0),
         command=_command(request),
@@ -331,14 +330,6 @@ def known_qos(name: str, state: CoreState, field: str) -> str:
         return ""
     raise NotFound(
         f"there is no QOS {name[:40]!a}", field=field, remedy="sacctmgr show qos lists them"
-    )
-
-
-def no_partition(state: CoreState, name: str) -> NotFound:
-    return NotFound(
-        f"there is no partition {name[:40]!a}",
-        field="partition",
-        remedy=f"there are: {', '.join(sorted(state.partitions))}",
     )
 
 

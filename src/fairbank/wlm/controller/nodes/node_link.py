@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fairbank.cluster.job import Run
 from fairbank.cluster.node import Gpus, Node
-from fairbank.core.errors import FairbankError, NotFound, Unavailable
+from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.rest.auth.peers import is_own_user
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.node_requests import limit_request, start_request, step_request
@@ -23,6 +23,7 @@ from fairbank.wlm.core.events import (
     RunChanged,
     StepChanged,
 )
+from fairbank.wlm.core.requests.known_names import unknown
 from fairbank.wlm.protocol import messages as wire
 from fairbank.wlm.protocol.connection import Connection
 
@@ -274,7 +275,7 @@ class NodeLinks:
     async def ask(self, node: str, request: wire.Message) -> wire.Message:
         """Return the answer of a node to a request. Raises FairbankError."""
         if node not in self._links:
-            raise NotFound(f"there is no node {node}", field="node", remedy="sinfo lists the nodes")
+            raise unknown("node", node)
         answer = await self._links[node][0].ask(request)
         if isinstance(answer, wire.ErrorMessage):
             raise Unavailable(f"node {node}: {answer.message}", remedy=answer.remedy)

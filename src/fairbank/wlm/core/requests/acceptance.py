@@ -5,12 +5,10 @@ limits of accounting.
 
 from __future__ import annotations
 
-from collections.abc import Container
-
 from msgspec.structs import replace
 
 from fairbank.cluster.partition_rules import PartitionState
-from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInput, NotFound
+from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInput
 from fairbank.priority.associations import own_association
 from fairbank.scheduling.explain.infeasibility import explain_infeasibility
 from fairbank.scheduling.explain.rule_checks import partition_figures
@@ -18,6 +16,7 @@ from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.machines.partition_access import PartitionTest, Subject, partition_tests
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.wlm.core.jobs import Moment
+from fairbank.wlm.core.requests.known_names import check_known
 from fairbank.wlm.core.snapshot import queue_limits
 from fairbank.wlm.core.state import CoreState
 
@@ -66,13 +65,6 @@ def check_job_name(name: str) -> None:
             field="job-name",
             remedy="printable characters, at most 255 bytes",
         )
-
-
-def check_known(kind: str, name: str, known: Container[str]) -> None:
-    """Raise NotFound unless there is a reservation or partition of this name."""
-    if name not in known:
-        remedy = f"scontrol show {kind} lists them"
-        raise NotFound(f"there is no {kind} {name!r}", field=kind, remedy=remedy)
 
 
 def check_limits(state: CoreState, request: PendingJob, tasks: int, now: Moment) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from fairbank.core.errors import Conflict, InvalidInput, NotFound
+from fairbank.core.errors import Conflict, InvalidInput
 from fairbank.wlm.core.ends import lose_node, remove_reservation
 from fairbank.wlm.core.events import (
     Caller,
@@ -16,7 +16,7 @@ from fairbank.wlm.core.events import (
 )
 from fairbank.wlm.core.node_messages import change_condition, set_reason
 from fairbank.wlm.core.node_states import NodeEvent
-from fairbank.wlm.core.requests.acceptance import check_known
+from fairbank.wlm.core.requests.known_names import check_known
 from fairbank.wlm.core.requests.rights import check_operator
 from fairbank.wlm.core.timers import arm_reservations
 from fairbank.wlm.core.transition import Transition
@@ -27,10 +27,7 @@ _NEED_REASON = frozenset({NodeEvent.DRAINED, NodeEvent.DOWN, NodeEvent.FAILED})
 def update_node(tx: Transition, caller: Caller, body: UpdateNode) -> None:
     """Drain, resume or take down a node. Jobs on a node that goes down end as if it had failed."""
     check_operator(tx.state.settings, caller, "change nodes")
-    if body.node not in tx.state.nodes:
-        raise NotFound(
-            f"there is no node {body.node!r}", field="node", remedy="sinfo -N lists the nodes"
-        )
+    check_known("node", body.node, tx.state.nodes)
     _change_fields(tx, body)
     if body.event is None:
         if body.reason:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fairbank.core.errors import Conflict, Forbidden, NotFound
+from fairbank.core.errors import Conflict, Forbidden
 from fairbank.jobqueue.arrays import JobSelection
 from fairbank.wlm.core.ends import end_job, release_job, requeue_job, send_signal
 from fairbank.wlm.core.events import (
@@ -24,6 +24,7 @@ from fairbank.wlm.core.events import (
 )
 from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import HeldBy, WlmJob, WlmRun
+from fairbank.wlm.core.requests.known_names import unknown
 from fairbank.wlm.core.requests.rights import check_owner, is_operator
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.messages import NotifyJob
@@ -53,7 +54,7 @@ def selected_jobs(tx: Transition, caller: Caller, selection: JobSelection) -> li
     ]
     if not jobs or missing:
         name = f"{selection.number}_{missing[0]}" if missing else f"{selection.number}"
-        raise NotFound(f"there is no job {name}", field="job", remedy="squeue lists the jobs")
+        raise unknown("job", name)
     for job in jobs:
         check_owner(tx.state.settings, caller, job)
     return sorted(_split(tx, jobs, selection.tasks), key=lambda job: job.number)

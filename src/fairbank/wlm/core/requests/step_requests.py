@@ -11,15 +11,15 @@ from fairbank.wlm.core.events import Caller, CompleteJob, CreateStep, EndStepOf
 from fairbank.wlm.core.job_states import BEGUN, JobState
 from fairbank.wlm.core.jobs import WlmJob, WlmRun
 from fairbank.wlm.core.requests.job_requests import wrong_state
+from fairbank.wlm.core.requests.known_names import unknown
 from fairbank.wlm.core.requests.rights import check_owner
 from fairbank.wlm.core.steps.gpus import gpu_types
 from fairbank.wlm.core.steps.placement import place_step
 from fairbank.wlm.core.steps.step import WlmStep
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
-from fairbank.wlm.protocol.messages import EndStep
+from fairbank.wlm.protocol.messages import SIGKILL, EndStep
 
-SIGKILL = 9
 _SIGNALLED = 128
 """Exit code of srun for a task that a signal ended, without the number of the signal."""
 STEPS_MAX = 40_000
@@ -96,7 +96,7 @@ def complete_job(tx: Transition, caller: Caller, body: CompleteJob) -> None:
 def _begun_job(tx: Transition, caller: Caller, number: int) -> tuple[WlmJob, WlmRun]:
     job = tx.state.jobs.get(number)
     if job is None:
-        raise NotFound(f"there is no job {number}", field="job", remedy="squeue lists the jobs")
+        raise unknown("job", number)
     check_owner(tx.state.settings, caller, job)
     run = job.active_run
     if run is None or job.state not in BEGUN:

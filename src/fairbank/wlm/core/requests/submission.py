@@ -10,7 +10,7 @@ import msgspec
 from fairbank.cluster.dependency import Dependencies
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.resource_request import ResourceRequest
-from fairbank.core.errors import Busy, Forbidden, InvalidInput, NotFound
+from fairbank.core.errors import Busy, Forbidden, InvalidInput
 from fairbank.core.slurm_numbers import PRIORITY_MAX
 from fairbank.core.time import MINUTE
 from fairbank.jobqueue.dependencies import accept_dependencies
@@ -21,6 +21,7 @@ from fairbank.wlm.core.factors.priorities import rank_jobs
 from fairbank.wlm.core.factors.usage import note_association
 from fairbank.wlm.core.jobs import ExpectedStart, HeldBy, WlmJob
 from fairbank.wlm.core.requests.acceptance import check_job_name, check_limits, check_request
+from fairbank.wlm.core.requests.known_names import check_known
 from fairbank.wlm.core.requests.rights import is_operator
 from fairbank.wlm.core.snapshot import expected_start
 from fairbank.wlm.core.state import CoreState
@@ -135,13 +136,8 @@ def _with_defaults(tx: Transition, caller: Caller, body: SubmitJob) -> PendingJo
     """Return the request with the default partition, time limit, priority and TRES."""
     state, job = tx.state, body.job
     names = tuple(name for name in job.partitions if name) or default_partition(state.partitions)
-    unknown = [name for name in names if name not in state.partitions]
-    if unknown:
-        raise NotFound(
-            f"there is no partition {unknown[0]!r}",
-            field="partition",
-            remedy=f"there are: {', '.join(sorted(state.partitions))}",
-        )
+    for name in names:
+        check_known("partition", name, state.partitions)
     if (job.priority or body.submission.nice < 0) and not is_operator(state.settings, caller):
         raise Forbidden(
             "only operators may set a priority, or a negative nice value",

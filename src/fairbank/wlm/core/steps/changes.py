@@ -11,11 +11,18 @@ from fairbank.wlm.core.jobs import WlmRun
 from fairbank.wlm.core.steps.step import EndedStep, StepUsage, WlmStep
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
-from fairbank.wlm.protocol.messages import EndStep, ForgetStep, RunOutcome, RunUsage, StepStatus
+from fairbank.wlm.protocol.messages import (
+    ENDED_BY_CONTROLLER,
+    SIGKILL,
+    SIGTERM,
+    EndStep,
+    ForgetStep,
+    RunOutcome,
+    RunUsage,
+    StepStatus,
+)
 
-SIGTERM, SIGKILL = 15, 9
 _SIGNAL = 0x7F  # bits of the signal in a status of wait(2)
-_UNKNOWN = "ended by the controller"
 
 
 def record_change(tx: Transition, message: StepChanged) -> None:
@@ -46,7 +53,7 @@ def _record(tx: Transition, node: str, seen: StepStatus) -> None:
         if seen.end is not None:
             _end_on(tx, step, node, seen.end)
     elif seen.end is None:
-        tx.send(node, EndStep(run=seen.run, step=seen.step, reason=_UNKNOWN))
+        tx.send(node, EndStep(run=seen.run, step=seen.step, reason=ENDED_BY_CONTROLLER))
     else:
         # The step has ended with its run, which did not wait for the nodes.
         usage = RunUsage().with_node(seen.end.usage)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import expand
 from fairbank.core.submission.gpus import requested_gpus
 from fairbank.core.submission.options import read_values
@@ -16,6 +16,7 @@ from fairbank.wlm.controller.commands.submissions import as_gpus, check_words
 from fairbank.wlm.controller.job_files import symbols_of
 from fairbank.wlm.controller.nodes.step_start import StepLaunch
 from fairbank.wlm.core.events import CreateStep
+from fairbank.wlm.core.requests.known_names import unknown
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.steps.step import StepDistribution, StepRequest
 from fairbank.wlm.protocol.commands import CreateStepRequest
@@ -31,9 +32,7 @@ def build_step(request: CreateStepRequest, state: CoreState) -> CreateStep:
     """
     job = state.jobs.get(request.job)
     if job is None:
-        raise NotFound(
-            f"there is no job {request.job}", field="job", remedy="squeue lists the jobs"
-        )
+        raise unknown("job", request.job)
     check_supported(request.options)
     words = (*request.arguments, *(word for words in request.programs.values() for word in words))
     check_words(request.environment, words)
