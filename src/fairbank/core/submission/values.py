@@ -48,7 +48,8 @@ _MAIL_ALL = ("BEGIN", "END", "FAIL", "REQUEUE", "INVALID_DEPEND", "STAGE_OUT")
 _MAIL_TYPES = frozenset(
     {*_MAIL_ALL, "ARRAY_TASKS", "TIME_LIMIT", "TIME_LIMIT_90", "TIME_LIMIT_80", "TIME_LIMIT_50"}
 )
-_RESOURCE_LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK".split()
+RESOURCE_LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK".split()
+"""Limits that a job may take over from its submitter, as in setrlimit(2) without RLIMIT_."""
 
 
 class TaskLayout(NamedTuple):
@@ -305,8 +306,8 @@ def resource_limits(text: str, field: str) -> frozenset[str]:
     """Return the limits of setrlimit(2) that the job takes over from its submitter."""
     names = [name.upper() for name in text.split(",")]
     for name in names:
-        word(name, field, " ".join(["ALL", "NONE", *_RESOURCE_LIMITS]))
-    return frozenset(_RESOURCE_LIMITS if "ALL" in names else set(names) - {"NONE"})
+        word(name, field, " ".join(["ALL", "NONE", *RESOURCE_LIMITS]))
+    return frozenset(RESOURCE_LIMITS if "ALL" in names else set(names) - {"NONE"})
 
 
 def hints(text: str, field: str) -> str:

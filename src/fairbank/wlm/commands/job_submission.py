@@ -15,6 +15,7 @@ from fairbank.core.submission.gpus import requested_gpus
 from fairbank.core.submission.options import options_by_flag, read_values
 from fairbank.core.submission.resources import named_nodes, requested_tasks
 from fairbank.core.submission.support import NO_EFFECT, check_supported
+from fairbank.core.submission.values import RESOURCE_LIMITS
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands import job_files
@@ -28,7 +29,6 @@ from fairbank.wlm.commands.job_options import (
 from fairbank.wlm.commands.option_errors import bad_gres, bad_value
 from fairbank.wlm.commands.slurm_errors import print_failure, slurm_sentence
 
-LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK".split()
 RETRY_SECONDS = 2.0
 _NEVER = "Requested node configuration is not available"
 # Slurm's sentences for reasons of jobs that do not start; all others: busy nodes.
@@ -121,7 +121,7 @@ def job_to_submit(
         ),
         arguments=arguments,
         umask=own_umask(),
-        limits={limit: soft_limit(limit) for limit in LIMITS},
+        limits={limit: soft_limit(limit) for limit in RESOURCE_LIMITS},
         host=os.uname().nodename,
         script_name=job_files.script_path(line.script) if line.script else "",
         submit_line=" ".join((name, *line.words)),

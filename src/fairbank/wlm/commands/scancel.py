@@ -23,7 +23,6 @@ _CODES = {Forbidden: 210, Conflict: 228}
 """Exit codes: of the numbers of Slurm's errors, 2002 and 2020, the shell sees one byte."""
 _INVALID_ID = 225
 """Exit code for a step that does not run, from Slurm's error 2017."""
-_SIGNAL_MAX = 64
 _STATES = {"PENDING", "RUNNING", "SUSPENDED"}
 _SHORT_STATES = {"PD": "PENDING", "R": "RUNNING", "S": "SUSPENDED"}
 OPTIONS = (
@@ -161,7 +160,7 @@ def _check_user(name: str) -> None:
 
 def _signal(text: str) -> int:
     """Return the number of a signal."""
-    if text.isascii() and text.isdigit() and 0 < int(text[:9]) <= _SIGNAL_MAX:
+    if text.isascii() and text.isdigit() and 0 < int(text[:9]) <= signal.SIGRTMAX:
         return int(text)
     try:
         return signal.Signals[f"SIG{text.upper().removeprefix('SIG')}"]

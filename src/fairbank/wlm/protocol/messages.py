@@ -25,10 +25,14 @@ EndCause = Literal[
 NOTICE_MAX = 1_000
 TIME_LIMIT = "time limit"
 """Reason of an EndJob that sets a time limit."""
+ENDED_BY_CONTROLLER = "ended by the controller"
+"""Reason of an EndJob or EndStep for a run or step of which no end was decided."""
 # The bounds also refuse times that are no numbers or infinite.
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=10**9)]
 SignalTarget = Literal["all", "script", "steps"]
 GpuNumbers = tuple[Annotated[int, msgspec.Meta(ge=0)], ...]
+SIGKILL, SIGTERM, SIGCONT = 9, 15, 18
+"""Numbers of signals on Linux, for modules that do no input or output."""
 SignalNumber = Annotated[int, msgspec.Meta(ge=1, le=64)]
 
 

@@ -15,6 +15,7 @@ from fairbank.wlm.commands.job_options import SubmissionWords
 from fairbank.wlm.commands.job_submission import job_to_submit, persist
 from fairbank.wlm.commands.slurm_errors import print_failure
 from fairbank.wlm.commands.steps.ending_signals import handled_signals, interrupt
+from fairbank.wlm.commands.steps.step_run import exit_code
 
 _QUIET_SECONDS = 0.5
 """Time in which a job starts that need not wait; until then nothing is said."""
@@ -135,7 +136,7 @@ def run_command(name: str, words: list[str], environment: dict[str, str]) -> int
         handled_signals((signal.SIGTERM, signal.SIGHUP), forward),
     ):
         status = os.waitpid(pid, 0)[1]
-    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+    return exit_code(status)
 
 
 def _say(name: str, text: str) -> None:

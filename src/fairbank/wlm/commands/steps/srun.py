@@ -15,6 +15,7 @@ from fairbank.core.submission.file_patterns import expand_pattern, job_symbols, 
 from fairbank.core.submission.gpus import OPTIONS as GPU_OPTIONS
 from fairbank.core.submission.resources import step_nodes, tasks_per_node_of_step
 from fairbank.core.submission.support import check_supported
+from fairbank.core.submission.values import RESOURCE_LIMITS
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands import job_submission as submission
@@ -183,7 +184,7 @@ def _requested_step(
         directory=directory,
         environment=job_environment(os.environb, options.get("export"), from_login=False),
         umask=submission.own_umask(),
-        limits={limit: submission.soft_limit(limit) for limit in submission.LIMITS},
+        limits={limit: submission.soft_limit(limit) for limit in RESOURCE_LIMITS},
         input=_input_of_tasks(input_file),
         input_rank=int(input_file) if input_file.isdecimal() else None,
         terminal=terminal_size() if "pty" in options else (),
