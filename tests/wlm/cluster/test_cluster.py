@@ -158,6 +158,17 @@ def test_status_shows_daemons_nodes_jobs_and_credit(cluster: RunningCluster) -> 
     assert lines["credit"].startswith("project default, ")
 
 
+def test_status_finds_a_node_daemon_that_does_not_answer(cluster: RunningCluster) -> None:
+    node = cluster.states()["node"]["pid"]
+    os.kill(node, signal.SIGSTOP)
+    try:
+        status = cluster.run("cluster", "status")
+    finally:
+        os.kill(node, signal.SIGCONT)
+    assert status.returncode == 8
+    assert "no answer from the node daemon" in status.stdout
+
+
 def test_doctor_checks_invariants_directory_and_daemons(cluster: RunningCluster) -> None:
     sound = cluster.run("doctor", "--cluster")
     lines = sound.stdout.splitlines()

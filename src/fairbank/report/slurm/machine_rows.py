@@ -82,10 +82,7 @@ def _memory(what: str, per_cpu: int | None, per_node: int | None) -> str:
 
 
 class NodeLine(NamedTuple):
-    """Node. `state` has all its words, such as MIXED+DRAIN; `load` is in hundredths.
-
-    The last three are what its daemon can do, for `fairbank cluster status`; None: not known.
-    """
+    """Node. `state` has all its words, such as MIXED+DRAIN; `load` is in hundredths."""
 
     name: str
     state: str = "IDLE"
@@ -125,9 +122,6 @@ class NodeLine(NamedTuple):
     comment: str | None = None
     extra: str | None = None
     reservation: str | None = None
-    control_groups: bool | None = None
-    device_groups: bool | None = None
-    memory_limits: str | None = None
 
     @property
     def shown_state(self) -> str:

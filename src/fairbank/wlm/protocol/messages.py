@@ -17,7 +17,7 @@ from fairbank.cluster.job import Run
 from fairbank.core.errors import FairbankError
 from fairbank.wlm.protocol.frames import MESSAGE, VERSION, Frame, FrameError, encode_frame
 
-Role = Literal["controller", "node"]
+Role = Literal["controller", "node", "command"]
 RunState = Literal["prolog", "starting", "running", "epilog", "finished"]
 EndCause = Literal[
     "exit", "request", "time_limit", "prolog", "launch", "step_daemon_killed", "node_failure"

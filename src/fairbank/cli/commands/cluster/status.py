@@ -11,19 +11,19 @@ from fairbank.cli.commands.cluster.up import credit_text
 from fairbank.cli.framework.command import host_command
 from fairbank.cli.framework.exit_codes import FOUND, NO_ANSWER
 from fairbank.cli.framework.options import add_nothing
-from fairbank.core.errors import FairbankError
+from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from fairbank.cli.commands.cluster.directory import ClusterDirectory
     from fairbank.cli.framework.context import Context
     from fairbank.wlm.core.settings import WlmSettings
+    from fairbank.wlm.protocol.messages import Registration
 
 _ANSWER_SECONDS = 5.0
-_OF_NODE = ("state", "gres", "control_groups", "device_groups", "memory_limits")
 
 
 def _status(context: Context, options: Namespace) -> int:
@@ -47,8 +47,9 @@ def _status(context: Context, options: Namespace) -> int:
     lines += _daemon_lines(context, state)
     if state:
         try:
-            lines += _queue_lines(directory, settings)
-            problems += [text for _, text in lines if "NOT_RESPONDING" in text]
+            lines += _queue_lines(directory)
+            if settings is not None:
+                lines += _node_lines(_registration(directory, settings), settings)
         except FairbankError as error:
             problems.append(error)
             lines.append(("controller", f"{error.message}"))
@@ -72,39 +73,62 @@ def _daemon_lines(context: Context, state: dict[str, Any]) -> Iterator[tuple[str
         yield row["name"], text
 
 
-def _queue_lines(
-    directory: ClusterDirectory, settings: WlmSettings | None
-) -> Iterator[tuple[str, str]]:
+def _queue_lines(directory: ClusterDirectory) -> Iterator[tuple[str, str]]:
     from fairbank.wlm.client.connection import Controller
     from fairbank.wlm.client.requests import rows
 
     with Controller(directory.path) as controller:
-        nodes = rows(controller, "nodes", _OF_NODE, seconds=_ANSWER_SECONDS).rows or []
-        jobs = rows(
-            controller, "jobs", ["state"], matching={"tasks": True}, seconds=_ANSWER_SECONDS
-        )
-    for name, lines in (("nodes", nodes), ("jobs", jobs.rows or [])):
-        states = Counter(str(row[0]) for row in lines)
-        yield name, ", ".join(f"{count} {state}" for state, count in states.items()) or "none"
-    if settings is not None and nodes:
-        with_gpus = next((row for row in nodes if row[1]), nodes[0])
-        yield from _machine_lines(with_gpus, settings)
+        for of in ("nodes", "jobs"):
+            matching = {"tasks": of == "jobs"}
+            lines = rows(controller, of, ["state"], matching=matching, seconds=_ANSWER_SECONDS).rows
+            states = Counter(str(state) for (state,) in lines or ())
+            yield of, ", ".join(f"{count} {state}" for state, count in states.items()) or "none"
 
 
-def _machine_lines(node: Sequence[Any], settings: WlmSettings) -> Iterator[tuple[str, str]]:
-    """Yield what the node daemon can do on this host; nothing if the controller does not know."""
-    *_, has_groups, has_devices, memory = node
-    if has_groups is None:
-        return
-    yield "tracking", "by control group" if has_groups else "as descendants of the step daemon"
-    yield "memory", f"kept by {memory}" if memory else "not limited"
+def _node_lines(node: Registration, settings: WlmSettings) -> Iterator[tuple[str, str]]:
+    """Yield what the node daemon can do on this host."""
+    by_group = "by control group" if node.control_groups else "as descendants of the step daemon"
+    yield "tracking", by_group
+    yield "memory", f"kept by {node.memory_limits}" if node.memory_limits else "not limited"
     if count := sum(gpu.number for one in settings.nodes for gpu in one.gpus):
         control = (
             "a job cannot open those of others"
-            if has_devices
+            if node.device_groups
             else "variables alone keep jobs off those of others, which they could open"
         )
         yield "GPUs", f"{count}; {control}"
+
+
+def _registration(directory: ClusterDirectory, settings: WlmSettings) -> Registration:
+    """Return what the node daemon says of its first node with GPUs. Raises Unavailable."""
+    import socket
+
+    from fairbank.wlm.protocol.frames import FrameDecoder, FrameError
+    from fairbank.wlm.protocol.messages import (
+        Hello,
+        PollNode,
+        Registration,
+        decode_message,
+        encode_message,
+    )
+
+    node = next((node for node in settings.nodes if node.gpus), settings.nodes[0])
+    path = directory.path / "nodes" / f"{node.name}.sock"
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(_ANSWER_SECONDS)
+            connection.connect(str(path))
+            connection.sendall(encode_message(Hello(role="command")))
+            connection.sendall(encode_message(PollNode(), 1))
+            decoder = FrameDecoder()
+            while data := connection.recv(65_536):
+                for frame in decoder.decode(data):
+                    message = decode_message(frame)
+                    if isinstance(message, Registration):
+                        return message
+    except (OSError, FrameError) as error:
+        raise Unavailable(f"no answer from the node daemon: {error}") from error
+    raise Unavailable("the node daemon closed the connection")
 
 
 def _credit_text(context: Context, directory: ClusterDirectory, settings: WlmSettings) -> str:

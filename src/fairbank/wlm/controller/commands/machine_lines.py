@@ -76,9 +76,6 @@ def node_lines(
                 free_memory=registered.free_memory,
                 boot=int(registered.boot_time),
                 daemon_start=int(registered.started),
-                control_groups=registered.control_groups,
-                device_groups=registered.device_groups,
-                memory_limits=registered.memory_limits,
             )
         )
 
