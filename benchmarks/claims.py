@@ -25,6 +25,7 @@ from benchmarks import (
     reconcile,
     replay,
     simulate,
+    slurm_queue,
     step_daemon,
     steps,
     traces,
@@ -66,6 +67,7 @@ CLAIMS: Mapping[str, Measure] = {
     "steps": steps.measure,
     "workload_manager": workload_manager.measure,
     "full_controller": full_controller.measure,
+    "slurm_queue": slurm_queue.measure,
     "unchanged_queue": unchanged_queue.measure,
     "controller_restart": controller_restart.measure,
 }

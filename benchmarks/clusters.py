@@ -9,7 +9,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -85,19 +85,27 @@ def running_cluster(say: Say, *options: str, nodes: int = NODES) -> Iterator[tup
 
 
 @contextmanager
-def slurm_if_obtainable(say: Say) -> Iterator[lab.Cluster | str]:
-    """Run a real Slurm with as many nodes, without Fairbank; or yield why there can be none."""
-    try:
-        slurm = lab.Cluster.up("bench", size="wide")
-    except Unobtainable as why:
-        say(f"without Slurm: {why}")
-        yield str(why)
-        return
+def running_slurm(say: Say) -> Iterator[lab.Cluster]:
+    """Run a real Slurm with as many nodes, without Fairbank. Raises Unobtainable."""
+    slurm = lab.Cluster.up("bench", size="wide")
     say(f"{NODES} slurmd are ready")
     try:
         yield slurm
     finally:
         slurm.down()
+
+
+@contextmanager
+def slurm_if_obtainable(say: Say) -> Iterator[lab.Cluster | str]:
+    """Run a real Slurm; or yield why there can be none."""
+    with ExitStack() as stack:
+        slurm: lab.Cluster | str
+        try:
+            slurm = stack.enter_context(running_slurm(say))
+        except Unobtainable as why:
+            say(f"without Slurm: {why}")
+            slurm = str(why)
+        yield slurm
 
 
 def slurm_shell(slurm: lab.Cluster) -> Shell:

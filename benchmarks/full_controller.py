@@ -126,7 +126,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         for number in range(1 if short else 3):
             say(f"round {number + 1}")
             rounds.append(_answers(controller, SECONDS))
-            memory.append(_peak_mib(pid))
+            memory.append(peak_mib(pid))
     taken = [one.taken for one in rounds]
     p99 = [
         _figure(f"{name}, p99", "ms", [p50_and_p99_ms(one[name])[1] for one in taken])
@@ -244,6 +244,7 @@ def _answers(controller: Controller, seconds: float) -> AnswerRound:
     return AnswerRound(taken, statistics)
 
 
-def _peak_mib(pid: int) -> float:
+def peak_mib(pid: int) -> float:
+    """Return the largest memory that a process has had."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1_024

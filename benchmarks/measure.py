@@ -138,9 +138,11 @@ def at_most(name: str, figure: Figure, bound: float) -> Target:
     return msgspec.structs.replace(at_least(name, figure, bound), at_most=True)
 
 
-def ratio(name: str, ours: Figure, theirs: Figure, bound: float | None) -> Target:
-    """Return a claim about the ratio of two figures of one run, round by round. Without a target it
-    is shown only.
+def ratio(
+    name: str, ours: Figure, theirs: Figure, bound: float | None, *, is_most: bool = False
+) -> Target:
+    """Return a claim about the ratio of two figures of one run, round by round: at least `bound`,
+    or at most with `is_most`. Without a bound it is shown only.
     """
     ratios = [one / other for one, other in zip(ours.rounds, theirs.rounds, strict=True)]
     return Target(
@@ -150,6 +152,7 @@ def ratio(name: str, ours: Figure, theirs: Figure, bound: float | None) -> Targe
         low=min(ratios),
         high=max(ratios),
         bound=bound,
+        at_most=is_most,
     )
 
 

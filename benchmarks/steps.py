@@ -127,15 +127,15 @@ def _round(shell: Shell, scale: Scale) -> _Round:
         raise RuntimeError(f"{written} bytes of the stream have arrived")
     seconds, user, system = map(float, stream.split())
     return _Round(
-        median(_repeated(shell, "srun -t 10 true", scale.sruns)),
+        median(repeated(shell, "srun -t 10 true", scale.sruns)),
         scale.steps / (steps / 1_000),
-        median(_repeated(shell, f"srun -N {NODES} -n {TASKS} -t 10 hostname", 5)),
+        median(repeated(shell, f"srun -N {NODES} -n {TASKS} -t 10 hostname", 5)),
         seconds,
         user + system,
     )
 
 
-def _repeated(shell: Shell, command: str, times: int) -> list[float]:
+def repeated(shell: Shell, command: str, times: int) -> list[float]:
     """Return the milliseconds of each of these runs of a command, one after the other."""
     return _times(shell(f"{TIMED}for i in $(seq {times}); do timed {command}; done"))
 
@@ -164,17 +164,15 @@ def _steps_table(rounds: Mapping[str, list[_Round]], scale: Scale, *, short: boo
         (name, row[2]): figure(name, *row) for row in rows for name in (HERE, WITH_BANK, SLURM)
     }
 
-    def beside(what: str, field: str, other: str, bound: float) -> Target:
-        return ratio(f"{what} / {other}", figures[HERE, field], figures[other, field], bound)
-
-    def at_most_beside(what: str, field: str, other: str, bound: float) -> Target:
-        return msgspec.structs.replace(beside(what, field, other, bound), at_most=True)
+    def beside(what: str, field: str, other: str, bound: float, *, is_most: bool = True) -> Target:
+        ours, theirs = figures[HERE, field], figures[other, field]
+        return ratio(f"{what} / {other}", ours, theirs, bound, is_most=is_most)
 
     promises = (
-        at_most_beside("`srun true`", "srun_ms", WITH_BANK, 1.0),
-        at_most_beside("`srun true`", "srun_ms", SLURM, 1.5),
-        beside("steps in one job", "steps_rate", SLURM, 0.6),
-        at_most_beside(f"{TASKS} tasks", "tasks_ms", SLURM, 1.5),
+        beside("`srun true`", "srun_ms", WITH_BANK, 1.0),
+        beside("`srun true`", "srun_ms", SLURM, 1.5),
+        beside("steps in one job", "steps_rate", SLURM, 0.6, is_most=False),
+        beside(f"{TASKS} tasks", "tasks_ms", SLURM, 1.5),
     )
     about = ABOUT.format(sruns=scale.sruns, steps=scale.steps, stream=scale.stream)
     title = "Workload manager: steps"
@@ -204,7 +202,7 @@ def _submission(shell: Shell, scale: Scale) -> Table:
     if tsp := shutil.which("tsp"):
         commands["tsp true"] = f"{tsp} true"
     figures = {
-        name: Figure(name, "ms", tuple(_repeated(shell, command, scale.sruns)))
+        name: Figure(name, "ms", tuple(repeated(shell, command, scale.sruns)))
         for name, command in commands.items()
     }
     shown = "" if tsp else " task-spooler is not installed here."
