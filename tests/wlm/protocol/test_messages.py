@@ -62,7 +62,6 @@ EXAMPLES = [
         limits={"CORE": -1},
         cpus=(0, 1),
         seconds=1.5,
-        warning=(10, 60.0),
     ),
     StartStep(
         run=RUN,

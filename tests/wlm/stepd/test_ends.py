@@ -114,16 +114,6 @@ def test_time_limit_may_be_longer_than_the_longest_poll(start_step: StartStep) -
     assert step.wait().reason == "cancelled"
 
 
-def test_warning_comes_before_the_time_limit(start_step: StartStep) -> None:
-    step = start_step(
-        "trap 'echo warned; exit 0' USR1\nwhile :; do sleep 0.02; done",
-        seconds=60,
-        warning=[int(signal.SIGUSR1), 59.5],
-    )
-    assert step.wait().reason == ""
-    assert step.lines() == ["warned"]
-
-
 def test_only_the_process_that_asked_is_warned_and_only_once(start_step: StartStep) -> None:
     child = "trap 'echo warned' USR1; echo \\$\\$; until [ -e go ]; do sleep 0.02; done"
     step = start_step(f'sh -c "{child}" &\nsh -c "{child}" &\nwait', seconds=600)

@@ -68,9 +68,8 @@ class StartJob(Message, frozen=True, kw_only=True):
     Paths are absolute and file patterns are expanded. `environment` has entries NAME=value; the
     node adds what only it knows. `limits` are soft limits by the names of setrlimit(2) without
     RLIMIT_, -1 for none. `cpus` binds the job to these CPUs; empty: it is not bound. `seconds` is
-    the time that is left until the time limit. `warning` is a signal to the script, and how many
-    seconds before the limit it is sent. `memory` is what the job has on the node in MiB; 0: it has
-    no limit. `gpus` are those of the run by their numbers on the node.
+    the time that is left until the time limit. `memory` is what the job has on the node in MiB; 0:
+    it has no limit. `gpus` are those of the run by their numbers on the node.
     """
 
     run: Run
@@ -83,11 +82,9 @@ class StartJob(Message, frozen=True, kw_only=True):
     error: str = ""
     append: bool = False
     umask: int = 0o022
-    nice: int = 0
     limits: dict[str, int] = {}
     cpus: tuple[int, ...] = ()
     seconds: Seconds | None = None
-    warning: tuple[SignalNumber, Seconds] | None = None
     memory: Annotated[int, msgspec.Meta(ge=0)] = 0
     gpus: GpuNumbers = ()
 

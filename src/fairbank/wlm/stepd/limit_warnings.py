@@ -1,4 +1,4 @@
-"""Signals before the time limit of a step: to its tasks, or to processes that asked for one."""
+"""Signals before the time limit of a step, to processes that asked for one."""
 
 from __future__ import annotations
 
@@ -10,20 +10,18 @@ WARNINGS_MAX = 1_000
 
 
 class LimitWarning(NamedTuple):
-    """Signal, how many seconds before the limit it is sent, and to which process; None: to the
-    tasks.
-    """
+    """Signal, how many seconds before the limit it is sent, and to which process."""
 
     number: int
     seconds: float
-    process: Process | None = None
+    process: Process
 
 
 class LimitWarnings:
     """Warnings of a step that are not sent yet. Each is sent once, whatever the limit becomes."""
 
-    def __init__(self, of_step: tuple[int, float] | None) -> None:
-        self._waiting = [] if of_step is None else [LimitWarning(*of_step)]
+    def __init__(self) -> None:
+        self._waiting: list[LimitWarning] = []
 
     def add(self, number: int, seconds: float, process: Process) -> bool:
         """Add the warning of a process. Return False if there are too many."""

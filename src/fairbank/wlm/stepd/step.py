@@ -48,20 +48,17 @@ class Step(NamedTuple):
     errors go to the file of the output, or are a stream beside it. `append` keeps what the files
     have. `limits` are soft limits by their names in `resource`, such as NOFILE; -1: none. `cpus`
     are the CPUs to which the processes are bound; none: all that the launcher has. `seconds` are
-    left until the time limit; None: there is no limit. `warning` is a signal to the tasks, and how
-    many seconds before the time limit it is sent. `group` is the directory of a control group for
-    the tasks; empty: none. `devices` is another one, which has no access to the GPUs of others.
-    `memory_group` is one in which the kernel limits memory.
-    `title` names the job and the node in the line that says that the job is
-    ended; empty: no line.
-    `tasks` are those of this node; none: one, with the rank 0. `input_rank` is the only task that
-    gets the input of srun; None: all. `terminal` are the rows and columns of the terminal of the
-    first task; none: it has no terminal. `memory` is the limit of its job on this node in MiB,
-    which the node daemon watches; 0: none. `is_silent`: another node writes the line that the
-    step is ended. `shows_cpus`: each task writes to its errors to which CPUs it is bound.
-    `prologs` and `epilogs` are programs that run before and after each task.
-    `shared` are files that several tasks write: the step daemon empties them, since
-    no task may empty what another has written.
+    left until the time limit; None: there is no limit. `group` is the directory of a control group
+    for the tasks; empty: none. `devices` is another one, which has no access to the GPUs of others.
+    `memory_group` is one in which the kernel limits memory. `title` names the job and the node in
+    the line that says that the job is ended; empty: no line. `tasks` are those of this node; none:
+    one, with the rank 0. `input_rank` is the only task that gets the input of srun; None: all.
+    `terminal` are the rows and columns of the terminal of the first task; none: it has no terminal.
+    `memory` is the limit of its job on this node in MiB, which the node daemon watches; 0: none.
+    `is_silent`: another node writes the line that the step is ended. `shows_cpus`: each task writes
+    to its errors to which CPUs it is bound. `prologs` and `epilogs` are programs that run before
+    and after each task. `shared` are files that several tasks write: the step daemon empties them,
+    since no task may empty what another has written.
     """
 
     arguments: Sequence[str]
@@ -71,11 +68,9 @@ class Step(NamedTuple):
     error: str = ""
     append: bool = False
     umask: int = 0o022
-    nice: int = 0
     limits: Mapping[str, int] = {}
     cpus: Sequence[int] = ()
     seconds: float | None = None
-    warning: tuple[int, float] | None = None
     kill_wait: float = 30.0
     group: str = ""
     devices: str = ""

@@ -160,7 +160,7 @@ class StepDaemon:
         os.close(failure)
         self._started = time.monotonic()
         self._end_time = EndTime(self._suspension, step.seconds, self._started)
-        self._warnings = LimitWarnings(step.warning)
+        self._warnings = LimitWarnings()
         self._first = first = next(iter(self._running))
         start = StepStart(boot_id(), os.getpid(), start_time(os.getpid()), first, start_time(first))
         may_start = claim_start(self._directory, start)
@@ -242,10 +242,7 @@ class StepDaemon:
         """Do what is due."""
         deadline = self._end_time.due
         for number, _, process in self._warnings.take_due(deadline, now):
-            if process is None:
-                self._signal_tasks(number)
-            else:
-                send_signal([process], number)
+            send_signal([process], number)
         self._streams.act(now)
         self._suspension.act(now)
         if self._kill_at is None and not (self._running or self._epilogs):

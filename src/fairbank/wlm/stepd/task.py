@@ -148,11 +148,9 @@ def _with_fallback_files(task: StepTask, directory: str) -> StepTask:
 
 
 def _restrict(step: Step, cpus: Sequence[int]) -> None:
-    """Set the CPUs, the nice value and the limits of the process."""
+    """Set the CPUs and the limits of the process."""
     if cpus:
         os.sched_setaffinity(0, cpus)
-    with suppress(PermissionError):  # users cannot have less than their node daemon has
-        os.setpriority(os.PRIO_PROCESS, 0, step.nice)
     with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
         score.write("0")
     for name, soft in step.limits.items():
