@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +14,7 @@ from fairbank.wlm.stepd.processes import process_table
 from fairbank.wlm.stepd.step import StepStart, read_start
 from tests.support.conditions import wait_until
 from tests.support.figures import LogFigure
+from tests.support.signals import kill
 from tests.wlm.controller.small_cluster import SmallCluster
 
 JOBS_AT_ONCE = 5
@@ -45,13 +44,13 @@ class KillCampaign:
             self.cluster.kill_node()
             self.cluster.start_node()
         elif kind == "launcher":
-            _kill(self.cluster.launcher())
+            kill(self.cluster.launcher())
         else:
             starts = [*self.running_steps()]
             if not starts:
                 return "nothing"
             start = self.random.choice(starts)
-            _kill(start.daemon if kind == "step daemon" else start.script)
+            kill(start.daemon if kind == "step daemon" else start.script)
         return kind
 
     def running_steps(self) -> Iterator[StepStart]:
@@ -78,13 +77,6 @@ class KillCampaign:
         # A step daemon may also be killed between the end of its script and its report.
         assert ends[-1] != "COMPLETED" or lines[-2:] == [f"start {last}", f"end {last}"]
         return str(ends[-1])
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 @pytest.mark.campaign

@@ -40,6 +40,7 @@ from fairbank.wlm.protocol.messages import (
 from fairbank.wlm.stepd.processes import process_table
 from fairbank.wlm.stepd.step import StepStart, read_start
 from tests.support.conditions import wait_until
+from tests.support.signals import kill
 
 SECONDS = 30.0
 ENVIRONMENT = (b"PATH=" + os.fsencode(os.environ["PATH"]), b"LC_ALL=C")
@@ -257,20 +258,13 @@ class RunningNode:
             for number in self.directories.steps(run):
                 processes |= self.step_processes(run, number)
             for pid in {start.daemon} | processes if start and processes else processes:
-                _kill(pid)
+                kill(pid)
             wait_until(partial(has_no_process, group), "the end of the processes")
             remove_group(group)
 
 
 def has_no_process(group: str) -> bool:
     return not group_processes(group)
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 StartNode = Callable[..., RunningNode]

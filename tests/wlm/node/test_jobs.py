@@ -279,7 +279,7 @@ def test_usage_counts_all_processes(node: RunningNode) -> None:
     end = outcome(node.controller.wait(run, "finished"))
     assert end.usage.cpu_seconds >= before.cpu_seconds
     assert end.usage.resident_max_kib > 0
-    assert end.elapsed_seconds > 0.1
+    assert end.elapsed_seconds > 0
 
 
 def test_processes_are_listed_and_found(node: RunningNode) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +16,7 @@ from fairbank.wlm.protocol.messages import RunStatus
 from fairbank.wlm.stepd.processes import process_table
 from fairbank.wlm.stepd.step import read_start
 from tests.support.figures import LogFigure
+from tests.support.signals import kill
 from tests.wlm.node.running_node import RunningNode
 
 JOBS_AT_ONCE = 5
@@ -48,13 +47,13 @@ class Campaign:
             self.note(self.node.controller.registration.runs)
             return kind
         if kind == "launcher":
-            _kill(self.node.launcher)
+            kill(self.node.launcher)
             return kind
         starts = [read_start(str(self.node.directories.path(run))) for run in self.runs]
         for start in self.random.sample(starts, len(starts)):
             process = process_table().get(start.daemon) if start else None
             if start and process and process.start == start.daemon_start:
-                _kill(start.daemon if kind == "step daemon" else start.script)
+                kill(start.daemon if kind == "step daemon" else start.script)
                 return kind
         return "nothing"
 
@@ -78,13 +77,6 @@ class Campaign:
         assert find_orphans(directory, start, process_table()) == []
         assert group_processes(group_of(directory)) == []
         return cause
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 @pytest.mark.campaign

@@ -27,17 +27,9 @@ from tests.wlm.controller.small_cluster import SmallCluster
 from tests.wlm.protocol.test_commands import BODIES
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallCluster]:
-    one = SmallCluster(tmp_path_factory.mktemp("cluster"))
-    one.start()
-    yield one
-    one.close()
-
-
 @pytest.fixture
-def controller(shared: SmallCluster) -> Iterator[Controller]:
-    with Controller(shared.directory) as connection:
+def controller(shared_cluster: SmallCluster) -> Iterator[Controller]:
+    with Controller(shared_cluster.directory) as connection:
         yield connection
 
 
@@ -61,10 +53,10 @@ def accounting(controller: Controller, number: int, *columns: str) -> list[Any]:
     return list(requests.rows(controller, "accounting", columns, matching=matching).rows or ())
 
 
-def test_job_runs_and_is_accounted(controller: Controller, shared: SmallCluster) -> None:
+def test_job_runs_and_is_accounted(controller: Controller, shared_cluster: SmallCluster) -> None:
     number = submit(controller, "echo out; exit 3", output="%x-%j", job_name="train")
     assert requests.wait(controller, number) == 3 << 8
-    assert (shared.directory / f"train-{number}").read_text() == "out\n"
+    assert (shared_cluster.directory / f"train-{number}").read_text() == "out\n"
     assert job(controller, number, "state", "reason", "exit_code") == [
         "FAILED",
         "NonZeroExitCode",
@@ -80,7 +72,7 @@ def test_job_runs_and_is_accounted(controller: Controller, shared: SmallCluster)
 
 
 def test_job_gets_the_variables_of_its_submission(
-    controller: Controller, shared: SmallCluster
+    controller: Controller, shared_cluster: SmallCluster
 ) -> None:
     job = JobToSubmit(
         b"#!/bin/sh\necho $OWN $SLURM_SUBMIT_DIR $SLURM_SUBMIT_HOST $SLURM_CPUS_PER_TASK",
@@ -91,7 +83,7 @@ def test_job_gets_the_variables_of_its_submission(
     )
     assert requests.wait(controller, requests.submit(controller, job).job) == 0
     expected = f"mine {controller.directory} login 1\n"
-    assert (shared.directory / "variables").read_text() == expected
+    assert (shared_cluster.directory / "variables").read_text() == expected
 
 
 def test_job_of_a_process_and_processes_of_a_job(controller: Controller) -> None:
@@ -336,40 +328,42 @@ DEEP = b'{"request":"ping","version":1,"x":' + b"[" * 10_000 + b"]" * 10_000 + b
     ids=["no JSON", "deep", "version", "field", "request", "kind", "too long"],
 )
 def test_bad_frame_gets_an_error_and_the_controller_lives_on(
-    controller: Controller, shared: SmallCluster, data: bytes, part: str
+    controller: Controller, shared_cluster: SmallCluster, data: bytes, part: str
 ) -> None:
-    (answer,) = send(shared.directory, data)
+    (answer,) = send(shared_cluster.directory, data)
     assert answer.kind == ERROR
     assert part in json.loads(answer.body)["message"]
-    assert controller.request("ping")["pid"] == shared.controller.pid
+    assert controller.request("ping")["pid"] == shared_cluster.controller.pid
 
 
-def test_connection_goes_on_after_a_bad_request(shared: SmallCluster) -> None:
-    answers = send(shared.directory, frame(b"{", 1), frame(PING, 2)[:5], frame(PING, 2)[5:])
+def test_connection_goes_on_after_a_bad_request(shared_cluster: SmallCluster) -> None:
+    answers = send(shared_cluster.directory, frame(b"{", 1), frame(PING, 2)[:5], frame(PING, 2)[5:])
     assert {answer.number: answer.kind for answer in answers} == {1: 62, 2: 61}
 
 
-def test_frame_that_is_cut_short_is_dropped(controller: Controller, shared: SmallCluster) -> None:
-    assert send(shared.directory, frame(PING)[:-1]) == []
+def test_frame_that_is_cut_short_is_dropped(
+    controller: Controller, shared_cluster: SmallCluster
+) -> None:
+    assert send(shared_cluster.directory, frame(PING)[:-1]) == []
     assert controller.request("ping")["host"] == socket.gethostname()
 
 
 def test_idle_connections_make_space_for_new_ones(
-    controller: Controller, shared: SmallCluster
+    controller: Controller, shared_cluster: SmallCluster
 ) -> None:
     number = submit(controller, hold="")
     with ExitStack() as stack:
 
         def connect() -> socket.socket:
             connection = stack.enter_context(socket.socket(socket.AF_UNIX))
-            connection.connect(str(shared.directory / "controller.sock"))
+            connection.connect(str(shared_cluster.directory / "controller.sock"))
             return connection
 
         waiting = connect()
         waiting.sendall(frame({"request": "wait", "version": 1, "job": number}))
         first, *_ = [connect() for _ in range(CONNECTIONS_MAX + 100)]
-        with Controller(shared.directory) as other:
-            assert other.request("ping")["pid"] == shared.controller.pid
+        with Controller(shared_cluster.directory) as other:
+            assert other.request("ping")["pid"] == shared_cluster.controller.pid
             assert first.recv(1) == b""
             requests.change_jobs(other, "cancel", [str(number)])
         assert waiting.recv(9) != b""
@@ -382,8 +376,8 @@ def resident(pid: int) -> int:
     return int(kib) // 1_024
 
 
-def test_ten_thousand_idle_connections_stop_no_other(shared: SmallCluster) -> None:
-    before = resident(shared.controller.pid)
+def test_ten_thousand_idle_connections_stop_no_other(shared_cluster: SmallCluster) -> None:
+    before = resident(shared_cluster.controller.pid)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
     try:
@@ -391,29 +385,29 @@ def test_ten_thousand_idle_connections_stop_no_other(shared: SmallCluster) -> No
             # Fewer where this process may not have so many files.
             for _ in range(min(10_000, limits[1] - 200)):
                 connection = stack.enter_context(socket.socket(socket.AF_UNIX))
-                connection.connect(str(shared.directory / "controller.sock"))
-            with Controller(shared.directory) as other:
+                connection.connect(str(shared_cluster.directory / "controller.sock"))
+            with Controller(shared_cluster.directory) as other:
                 assert requests.wait(other, submit(other)) == 0
-            assert resident(shared.controller.pid) < before + 50
+            assert resident(shared_cluster.controller.pid) < before + 50
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_commands_that_do_not_read_stop_no_other(
-    controller: Controller, shared: SmallCluster
+    controller: Controller, shared_cluster: SmallCluster
 ) -> None:
     """Requests of megabytes of answers that stay unread: the controller stops reading them."""
     request = frame({"request": "rows", "version": 1, "of": "nodes", "columns": ["name"] * 400})
-    before = resident(shared.controller.pid)
+    before = resident(shared_cluster.controller.pid)
     with ExitStack() as stack:
         for _ in range(20):
             connection = stack.enter_context(socket.socket(socket.AF_UNIX))
-            connection.connect(str(shared.directory / "controller.sock"))
+            connection.connect(str(shared_cluster.directory / "controller.sock"))
             connection.setblocking(False)
             sent = 0
             with pytest.raises(BlockingIOError):
                 while sent < 200_000_000:
                     sent += connection.send(request * 20)
-        assert controller.request("ping")["pid"] == shared.controller.pid
+        assert controller.request("ping")["pid"] == shared_cluster.controller.pid
         # Each has at most the unread answers of its socket, and of `UNREAD_MAX`.
-        assert resident(shared.controller.pid) < before + 20 * 8
+        assert resident(shared_cluster.controller.pid) < before + 20 * 8

@@ -21,7 +21,7 @@ def selected_jobs(state: CoreState, wanted: RowFilter, first: int = 0) -> Iterat
     """
     selections = [parse_selection(text) for text in wanted.jobs]
     known: Iterable[int] = state.jobs
-    if selections:  # a look at each of 10,000 jobs would keep all others waiting
+    if selections:  # testing each of 10,000 jobs would keep all others waiting
         named = (state.index.with_id(selection.number) for selection in selections)
         known = {job.number for jobs in named for job in jobs}
     for number in sorted(number for number in known if number >= first):
