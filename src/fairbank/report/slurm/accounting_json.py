@@ -42,13 +42,11 @@ def _count(text: str) -> int:
 
 ACCOUNTING: Fields = {
     "account": ("account", text),
-    "association": ("association", lambda number: {"id": number or 0}),
     "cluster": ("cluster", text),
     "constraints": ("features", text),
     "derived_exit_code": ("derived_exit_code", exit_code),
     "exit_code": ("exit_code", exit_code),
     "extra": ("extra", text),
-    "failed_node": ("failed_node", text),
     "group": ("group", text),
     "job_id": ("job_id", same),
     "licenses": ("licenses", text),
@@ -87,15 +85,17 @@ def _run(row: Any) -> dict[str, Any]:
             "task_id": number(int(task) if task.isdigit() else None),
             "task": task,
         },
+        "association": {"id": 0},
         "comment": {
             "administrator": text(row.admin_comment),
             "job": text(row.comment),
             "system": text(row.system_comment),
         },
+        "failed_node": "",
         "flags": words(row.flags),
         "kill_request_user": "" if row.cancelled_by is None else str(row.cancelled_by),
         "required": {"CPUs": row.requested_cpus, "memory_per_node": number(row.requested_memory)},
-        "reservation": {"id": row.reservation_id or 0, "name": text(row.reservation)},
+        "reservation": {"id": 0, "name": text(row.reservation)},
         "state": {"current": [row.state], "reason": row.reason or "None"},
         "steps": [],
         "time": {

@@ -42,7 +42,6 @@ class JobLine(NamedTuple):
     account: str | None = None
     partition: str = ""
     qos: str | None = None
-    association: int = 0
     priority: int = 0
     nice: int = 0
     state: str = "PENDING"

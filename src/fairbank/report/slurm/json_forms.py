@@ -40,7 +40,6 @@ JOB: Fields = {
     "array_task_id": ("task", number),
     "array_max_tasks": ("throttle", number),
     "array_task_string": ("tasks_left", text),
-    "association_id": ("association", same),
     "batch_flag": ("is_batch", same),
     "batch_host": ("batch_host", text),
     "command": ("command", text),
@@ -177,6 +176,7 @@ def jobs(rows: Iterable[Any], now: int) -> str:
         [
             fields_of(row, JOB)
             | {
+                "association_id": 0,
                 "job_state": [row.state, *([row.flag] if row.flag else [])],
                 "memory_per_cpu": number(row.least_memory if row.memory_is_per_cpu else None),
                 "memory_per_node": number(None if row.memory_is_per_cpu else row.least_memory),

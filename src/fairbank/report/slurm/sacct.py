@@ -81,7 +81,6 @@ class AccountingLine(NamedTuple):
     group: str | None = None
     gid: int | None = None
     account: str | None = None
-    association: int | None = None
     cluster: str | None = None
     partition: str | None = None
     qos: str | None = None
@@ -95,7 +94,6 @@ class AccountingLine(NamedTuple):
     exit_code: tuple[int, int] | None = (0, 0)
     derived_exit_code: tuple[int, int] | None = None
     restarts: int | None = None
-    failed_node: str | None = None
     flags: str | None = None
     submitted: int | None = None
     eligible: int | None = None
@@ -119,7 +117,6 @@ class AccountingLine(NamedTuple):
     features: str | None = None
     licenses: str | None = None
     reservation: str | None = None
-    reservation_id: int | None = None
     comment: str | None = None
     admin_comment: str | None = None
     system_comment: str | None = None
@@ -273,7 +270,7 @@ _SACCT = (
     SlurmColumn("AllocCPUS", "cpus", plain, width=10),
     SlurmColumn("AllocNodes", "allocated_nodes", count, width=10),
     SlurmColumn("AllocTRES", "allocated_tres", _sorted_tres, width=10),
-    SlurmColumn("AssocID", "association", plain, width=7),
+    _absent("AssocID", 7),
     _absent("BlockID", 16),
     SlurmColumn("Cluster", "cluster", plain, width=10),
     SlurmColumn("Comment", "comment", plain, width=14),
@@ -289,7 +286,7 @@ _SACCT = (
     SlurmColumn("End", "ended", _date, width=19),
     SlurmColumn("ExitCode", "exit_code", _known(_status), width=8),
     SlurmColumn("Extra", "extra", plain, width=14),
-    SlurmColumn("FailedNode", "failed_node", plain, width=8),
+    _absent("FailedNode", 8),
     SlurmColumn("Flags", "flags", plain, width=19),
     SlurmColumn("GID", "gid", plain, width=6),
     SlurmColumn("Group", "group", plain, width=9),
@@ -316,7 +313,7 @@ _SACCT = (
     SlurmColumn("ReqNodes", "requested_nodes", count, width=8),
     SlurmColumn("ReqTRES", "requested_tres", _sorted_tres, width=10),
     SlurmColumn("Reservation", "reservation", plain, width=20),
-    SlurmColumn("ReservationId", "reservation_id", plain, width=8),
+    _absent("ReservationId", 8),
     SlurmColumn("Restarts", "restarts", plain, width=8),
     _absent("SLUID", 14),
     SlurmColumn("Start", "start", _date, width=19),

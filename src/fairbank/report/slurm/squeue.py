@@ -71,7 +71,7 @@ COLUMNS = table(
     SlurmColumn("AllocSID", "session", head="ALLOC_SID"),
     SlurmColumn("ArrayJobId", "array_number", head="ARRAY_JOB_ID", letter="F"),
     SlurmColumn("ArrayTaskId", "task_text", _or_na, "ARRAY_TASK_ID", "K"),
-    SlurmColumn("AssocId", "association", head="ASSOC_ID"),
+    _absent("AssocId", "ASSOC_ID", "0"),
     SlurmColumn("BatchFlag", "is_batch", flag, "BATCH_FLAG"),
     SlurmColumn("BatchHost", "host", head="EXEC_HOST", letter="B"),
     _absent("BoardsPerNode", "BOARDS_PER_NODE", NOT_APPLICABLE),
