@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.wlm.stepd.step import NO_START_STATUS
+from fairbank.wlm.stepd.step import NO_START_STATUS, StepTask
 from tests.support.conditions import wait_until
 from tests.support.small_disk import fill, small_disk
 from tests.wlm.stepd.conftest import StartStep
@@ -246,6 +246,13 @@ def test_limit_of_the_job_does_not_stop_its_start(start_step: StartStep) -> None
 
 def test_unknown_limit_is_a_failure_and_not_ignored(start_step: StartStep) -> None:
     end = start_step("echo never", limits={"BEER": 1}).wait()
+    assert end.failure.startswith("cannot prepare the script:")
+    assert end.status is None
+
+
+def test_group_that_is_missing_is_a_failure_of_all_tasks(start_step: StartStep) -> None:
+    tasks = [StepTask(0), StepTask(1)]
+    end = start_step("echo never", group="/nonexistent", tasks=tasks).wait()
     assert end.failure.startswith("cannot prepare the script:")
     assert end.status is None
 

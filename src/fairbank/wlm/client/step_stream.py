@@ -174,7 +174,7 @@ def _attach(
             check()
             check_at = time.monotonic() + _CHECK_SECONDS
         time.sleep(pause)
-        pause = min(2 * pause, _PAUSE_SECONDS[1])
+        pause = min(1.25 * pause, _PAUSE_SECONDS[1])  # at most a fifth of the wait is lost
 
 
 def _ended(node: StepNode) -> Unavailable:

@@ -8,6 +8,7 @@ daemon; the step daemons go on.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -30,6 +31,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)  # they are for the node daemon
     os.close(os.pidfd_open(os.getpid()))  # fails here, and not later, on Linux before 5.3
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # step daemons that end leave no zombies
+    gc.freeze()  # a collection in a step daemon would copy the memory that they share
     with socket.socket(fileno=os.dup(0)) as connection:
         os.close(0)
         os.open(os.devnull, os.O_RDWR)  # gets the number 0, the lowest that is free

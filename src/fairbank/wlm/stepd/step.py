@@ -204,7 +204,11 @@ def forbid_start(directory: str) -> bool:
 
 def reserve_end(directory: str) -> None:
     """Allocate the file of the end, so that it can be written on a disk that is full by then."""
-    _write(os.path.join(directory, ENDED + _SUFFIX), b" " * _END_BYTES)
+    file = _open(os.path.join(directory, ENDED + _SUFFIX))
+    try:
+        os.posix_fallocate(file, 0, _END_BYTES)
+    finally:
+        os.close(file)
 
 
 def store_end(directory: str, end: StepEnd) -> None:
@@ -231,9 +235,13 @@ def _read(directory: str, name: str) -> dict[str, Any]:
     return fields
 
 
-def _write(path: str, content: bytes) -> None:
+def _open(path: str) -> int:
     # Without O_TRUNC, which would free the blocks of a file that was allocated before.
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def _write(path: str, content: bytes) -> None:
+    file = _open(path)
     try:
         os.write(file, content)
         os.fsync(file)

@@ -14,6 +14,7 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
@@ -167,7 +168,8 @@ class StepDaemon:
         if may_start:
             if not step.append:
                 empty_files(step.shared)
-            os.write(go, b"\n" * len(tasks))
+            with suppress(BrokenPipeError):  # all tasks have failed before
+                os.write(go, b"\n" * len(tasks))
         os.close(go)
         self._failures: int | None = failures
         self._poller.register(failures, self._read_failure)

@@ -75,12 +75,15 @@ def run_task(
     """
     code = _NODE_FAULT_CODE
     try:
+        # Above the numbers that the task's own files get.
+        stdin, stdout, stderr = map(_above, ends[:3])
+        failure, go = (fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _LOWEST) for one in (failure, go))
+        ends = StreamEnds(stdin, stdout, stderr, ends.is_terminal)
+        os.dup2(failure, _FAILURE, inheritable=False)
+        # The kernel takes 10 ms for it, in which the step daemon stores the start.
+        for path in filter(None, (step.group, step.devices, step.memory_group)):
+            _write_zero(f"{path}/cgroup.procs")  # it stands for this process
         if os.read(go, 1):
-            # Above the numbers that the task's own files get.
-            failure = fcntl.fcntl(failure, fcntl.F_DUPFD_CLOEXEC, _LOWEST)
-            stdin, stdout, stderr = map(_above, ends[:3])
-            ends = StreamEnds(stdin, stdout, stderr, ends.is_terminal)
-            os.dup2(failure, _FAILURE, inheritable=False)
             _prepare(step, task, ends)
             environment = read_environment(directory, local, task)
             if step.prologs:
@@ -107,14 +110,19 @@ def _above(descriptor: int | None) -> int | None:
     return None if descriptor is None else fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _LOWEST)
 
 
+def _write_zero(path: str) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(file, b"0")
+    finally:
+        os.close(file)
+
+
 def _prepare(step: Step, task: StepTask, ends: StreamEnds) -> None:
     """Give the process the session, signals, directory and files that its script inherits."""
     os.setsid()
     if ends.is_terminal and ends.stdin is not None:
         fcntl.ioctl(ends.stdin, termios.TIOCSCTTY, 0)
-    for path in filter(None, (step.group, step.devices, step.memory_group)):
-        with open(f"{path}/cgroup.procs", "w", encoding="ascii") as group:
-            group.write("0")  # this process
     reset_signals()
     os.umask(step.umask)
     try:
@@ -151,8 +159,8 @@ def _restrict(step: Step, cpus: Sequence[int]) -> None:
     """Set the CPUs and the limits of the process."""
     if cpus:
         os.sched_setaffinity(0, cpus)
-    with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
-        score.write("0")
+    with suppress(OSError):
+        _write_zero("/proc/self/oom_score_adj")
     for name, soft in step.limits.items():
         _set_limit(getattr(resource, f"RLIMIT_{name}"), soft)
 
