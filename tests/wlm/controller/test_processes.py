@@ -8,11 +8,15 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+import pytest
 
 from tests.support.conditions import wait_until
 from tests.wlm.controller.small_cluster import SETTINGS, SmallCluster
 
+LATE_SECONDS = 6
 OTHER_PARTITION = """
 [[partitions]]
 partition_name = "other"
@@ -144,6 +148,46 @@ def test_failed_commit_is_retried_and_refuses_changes_meanwhile(cluster: SmallCl
     cluster.kill_controller()
     cluster.start_controller()
     cluster.wait_for_state(job, "CANCELLED")
+
+
+@pytest.mark.parametrize("outage", ["full disk", "controller", "node", "stopped node"])
+def test_end_that_is_heard_of_late_is_charged_as_the_script_took(
+    cluster: SmallCluster, outage: str
+) -> None:
+    job = cluster.submit("echo begun; while [ ! -e go ]; do sleep 0.1; done; echo ended >> out",
+                         output="begun")  # fmt: skip
+    cluster.wait_for_state(job, "RUNNING")
+    match outage:
+        case "full disk":
+            cluster.limit_files(0)
+            cluster.begin("submit", script="true")
+            wait_until(lambda: cluster.ask("failure"), "a failed commit")
+        case "controller":
+            cluster.kill_controller()
+        case "node":
+            cluster.kill_node()
+        case "stopped node":
+            cluster.node.send_signal(signal.SIGSTOP)
+    (cluster.work / "go").touch()
+    cluster.lines(minimum=1)
+    ended = (cluster.work / "out").stat().st_mtime
+    wait_until(lambda: time.time() > ended + LATE_SECONDS, "a late message")
+    match outage:
+        case "full disk":
+            cluster.limit_files(-1)
+        case "controller":
+            cluster.start_controller()
+        case "node":
+            cluster.start_node()
+        case "stopped node":
+            cluster.node.send_signal(signal.SIGCONT)
+    assert cluster.ask("wait", job=job) == 0
+    (run,) = cluster.ask("runs", jobs=[job])
+    record, outcome = run["record"], run["outcome"]
+    (started, _), (last, _) = record["run"]["started"], record["run"]["ended"]
+    assert record["ended"] == last
+    assert abs(last - ended) < LATE_SECONDS / 2
+    assert abs(last - started - outcome["elapsed_seconds"]) < LATE_SECONDS / 2
 
 
 def test_answer_waits_for_the_commit(cluster: SmallCluster) -> None:

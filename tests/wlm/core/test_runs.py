@@ -920,6 +920,66 @@ def test_time_counts_from_the_begin_of_the_script() -> None:
     assert record.run.elapsed == 60
 
 
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_end_that_is_heard_of_late_counts_from_the_script(has_begun: bool) -> None:
+    # Its node daemon or the controller was down, or the disk was full.
+    world = World(nodes=1)
+    number = world.submit(limit=600)
+    world.settle()
+    allocated = world.now
+    world.advance(2)
+    began = world.now
+    if has_begun:
+        world.begin_all()
+    world.advance(90 if has_begun else 7)  # less than BatchStartTimeout
+    end_at(world, ended=began.wall + 4.4, elapsed=4.4)
+    (record,) = world.accounting.values()
+    run = record.run
+    assert run is not None
+    assert run.allocated == allocated
+    assert (run.started, run.ended) == (began, began.minus(-4))
+    assert (run.elapsed, record.ended) == (4, began.wall + 4)
+    # It can be seen in the queue for MinJobAge after that.
+    assert world.job(number).ended == world.now
+
+
+def test_begin_that_is_heard_of_late_counts_from_the_script() -> None:
+    world = World(nodes=1)
+    world.submit(limit=600)
+    world.settle()
+    began = world.now
+    world.advance(8)
+    world.begin_all()
+    world.advance(61)
+    end_at(world, ended=began.wall + 69.2, elapsed=69.2)
+    (record,) = world.accounting.values()
+    assert record.run is not None
+    assert (record.run.started, record.run.elapsed) == (began, 69)
+
+
+@pytest.mark.parametrize("set_by", [-3_600, 3_600])
+def test_wall_clock_that_is_set_does_not_change_what_a_script_took(set_by: int) -> None:
+    world = World(nodes=1)
+    world.run_one(limit=600)
+    world.advance(100)
+    ended = world.now.wall
+    world.now = Moment(world.now.wall + set_by, world.now.mono)
+    end_at(world, ended=ended, elapsed=100.0)
+    (record,) = world.accounting.values()
+    assert record.run is not None
+    assert record.run.elapsed == 100
+
+
+def end_at(world: World, *, ended: float, elapsed: float) -> None:
+    """Let the node of the only run report the end of its script."""
+    (run,) = world.nodes["n0"].runs
+    world.nodes["n0"].runs[run] = "ending"
+    seen = run_status(run, "ended")
+    assert seen.end is not None
+    end = structs.replace(seen.end, ended=ended, elapsed_seconds=elapsed)
+    world.event(ev.RunChanged("n0", structs.replace(seen, end=end)))
+
+
 def test_script_whose_step_daemon_was_killed_was_killed() -> None:
     world = World(nodes=1)
     number = world.run_one()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInput, Unavailable
 from fairbank.wlm.core import events as ev
@@ -163,6 +164,20 @@ def test_job_that_does_not_run_has_no_steps() -> None:
 
 
 # --- ends
+
+
+def test_end_of_a_step_that_is_heard_of_late_counts_from_its_tasks() -> None:
+    world, job = world_with_job()
+    step = world.step(job)
+    begun = world.now
+    world.advance(90)
+    for name in ("n0", "n1"):
+        seen = world.nodes[name].end_step(step.run, step.number, 0)
+        assert seen.status.end is not None
+        end = structs.replace(seen.status.end, ended=begun.wall + 8.4, elapsed_seconds=8.4)
+        world.event(ev.StepChanged(name, structs.replace(seen.status, end=end)))
+    record = ended(world, step)
+    assert (record.ended, record.elapsed) == (begun.wall + 8, 8)
 
 
 def test_step_ends_with_its_last_node_and_the_worst_status() -> None:

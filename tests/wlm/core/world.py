@@ -66,6 +66,8 @@ from fairbank.wlm.protocol.messages import (
 )
 
 NO_USAGE = RunUsage()
+AT_ONCE = 2.0**40
+"""Time of an end that the core hears of at once: no message comes before its event."""
 Action = Literal["run", "hold", "cancel"]
 Stage = Literal["starting", "running", "ended", "cleared"]
 STATES: dict[Stage, RunState] = {
@@ -143,7 +145,7 @@ class ModelNode:
         self, run: Run, number: int, status: int, usage: RunUsage = NO_USAGE
     ) -> ev.StepChanged:
         """End a step, and return the message about it."""
-        end = RunOutcome(cause="exit", status=status, ended=0.0, usage=usage)
+        end = RunOutcome(cause="exit", status=status, ended=AT_ONCE, usage=usage)
         self.steps[run, number] = seen = StepStatus(run=run, step=number, end=end)
         return ev.StepChanged(self.resources.name, seen)
 
@@ -563,7 +565,7 @@ def run_status(
     return RunStatus(
         run=run,
         state=STATES[stage],
-        end=RunOutcome(cause=cause, status=status, ended=0.0) if has_ended else None,
+        end=RunOutcome(cause=cause, status=status, ended=AT_ONCE) if has_ended else None,
         unkillable=unkillable,
         epilog_status=epilog_status,
     )

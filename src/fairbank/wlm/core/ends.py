@@ -14,7 +14,7 @@ from fairbank.wlm.core.events import TimerKind
 from fairbank.wlm.core.factors.priorities import rank_jobs
 from fairbank.wlm.core.factors.usage import count_end
 from fairbank.wlm.core.job_states import JobEvent, JobState, end_of_script, next_state
-from fairbank.wlm.core.jobs import EndedRun, HeldBy, WlmJob, WlmRun
+from fairbank.wlm.core.jobs import EndedRun, HeldBy, Moment, WlmJob, WlmRun
 from fairbank.wlm.core.steps.changes import end_steps
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.messages import (
@@ -41,6 +41,7 @@ def end_job(
     *,
     status: int = 0,
     canceller: int | None = None,
+    ended: Moment | None = None,
 ) -> WlmJob:
     """End a job for good.
 
@@ -50,10 +51,11 @@ def end_job(
         event: how it ends.
         status: exit status of its script.
         canceller: uid of the user who cancelled it.
+        ended: time at which its script ended; None: now.
     """
     run = job.active_run
     if run is not None:
-        job = _close_run(tx, job, run, event.name, status, canceller)
+        job = _close_run(tx, job, run, event.name, status, canceller, ended)
     held_by = None if run is not None else job.held_by  # the queue shows it with its priority of 0
     job = tx.move(job, event, reason=reason, ended=tx.now, canceller=canceller, held_by=held_by)
     if run is None:
@@ -70,6 +72,7 @@ def requeue_job(
     held_by: HeldBy | None = None,
     reason: str = "None",
     status: int = 0,
+    ended: Moment | None = None,
 ) -> WlmJob:
     """End the run of a job, and put the job back into the queue with a new run.
 
@@ -81,10 +84,11 @@ def requeue_job(
         event: REQUEUED, or with a state in which it is held.
         held_by: holder of the job, unless it was held while it was running.
         status: exit status of the script of the run that ends.
+        ended: time at which it ended; None: now.
     """
     run = job.active_run
     if run is not None:
-        job = _close_run(tx, job, run, "REQUEUED", status, None)
+        job = _close_run(tx, job, run, "REQUEUED", status, None, ended)
     after = next_state(job.state, event)
     held_by, eligible = job.held_by or held_by, job.request.eligible
     if (run is None or run.is_allowed) and eligible <= tx.now.wall:
@@ -144,7 +148,9 @@ def remove_reservation(tx: Transition, name: str) -> None:
     tx.request_plan()
 
 
-def end_script(tx: Transition, job: WlmJob, status: int, *, is_late: bool) -> WlmJob:
+def end_script(
+    tx: Transition, job: WlmJob, status: int, *, is_late: bool, ended: Moment | None = None
+) -> WlmJob:
     """End or requeue a running job whose script has ended.
 
     Args:
@@ -152,17 +158,21 @@ def end_script(tx: Transition, job: WlmJob, status: int, *, is_late: bool) -> Wl
         job: a running job.
         status: exit status of wait(2).
         is_late: its node ended it at its time limit.
+        ended: time at which it ended; None: now.
     """
     event, reason = end_of_script(status, is_late=is_late)
     code, jobs = status // 256, tx.state.settings.jobs
     if event is JobEvent.FAILED and job.submission.may_requeue:
         if code in jobs.requeue_exit_hold:
             special = JobEvent.REQUEUED_SPECIAL
-            job = requeue_job(tx, job, event=special, held_by=HeldBy.USER, status=status)
+            job = requeue_job(
+                tx, job, event=special, held_by=HeldBy.USER, status=status, ended=ended
+            )
             return tx.put_job(job, exit_status=status)
         if code in jobs.requeue_exit:
-            return tx.put_job(requeue_job(tx, job, status=status), exit_status=status)
-    return end_job(tx, job, event, reason, status=status)
+            job = requeue_job(tx, job, status=status, ended=ended)
+            return tx.put_job(job, exit_status=status)
+    return end_job(tx, job, event, reason, status=status, ended=ended)
 
 
 def fail_launch(tx: Transition, job: WlmJob, *, is_prolog: bool) -> WlmJob:
@@ -257,21 +267,28 @@ def _free_node(tx: Transition, job: WlmJob, run: WlmRun, node: str) -> None:
 
 
 def _close_run(
-    tx: Transition, job: WlmJob, run: WlmRun, end: str, status: int, canceller: int | None
+    tx: Transition,
+    job: WlmJob,
+    run: WlmRun,
+    end: str,
+    status: int,
+    canceller: int | None,
+    ended: Moment | None,
 ) -> WlmJob:
     """Decide the end of the active run: write its record, and let its nodes end it."""
     if run.started is not None and end in ENDED_BY_SIGNAL:
         status = status or SIGTERM
     # Before the start was sent, no node knows the run.
     left = run.left if run.is_allowed else ()
+    ended = ended or tx.now
     closed = msgspec.structs.replace(
-        run, ended=tx.now, end=end, status=status, left=left, grace_ends=None
+        run, ended=ended, end=end, status=status, left=left, grace_ends=None
     )
     for node in left:
         tx.send(node, EndJob(run=run.run, reason=end))
-    end_steps(tx, run, end)
+    end_steps(tx, run, end, ended)
     _record(tx, job, closed, end, canceller)
-    count_end(tx, job, run)
+    count_end(tx, job, closed)
     return tx.put_job(job, run=closed)
 
 
@@ -286,7 +303,7 @@ def _record(
             submission=job.submission,
             state=end,
             reason=job.waited_for,
-            ended=tx.now.wall,
+            ended=tx.now.wall if run is None or run.ended is None else run.ended.wall,
             tasks=job.tasks,
             canceller=canceller,
             run=run,

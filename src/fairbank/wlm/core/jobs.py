@@ -24,6 +24,7 @@ from fairbank.scheduling.placement.bindings import NodeBinding
 from fairbank.scheduling.placement.free_resources import NodeShare, Placement
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.wlm.core.job_states import JobState
+from fairbank.wlm.protocol.messages import RunOutcome
 
 
 class Moment(NamedTuple):
@@ -35,6 +36,30 @@ class Moment(NamedTuple):
 
     wall: int
     mono: int
+
+    def minus(self, seconds: int) -> Moment:
+        """Return the moment some seconds earlier."""
+        return Moment(self.wall - seconds, self.mono - seconds)
+
+
+def later(one: Moment, other: Moment) -> Moment:
+    """Return the later moment; the wall clock may have been set between them."""
+    return one if one.mono >= other.mono else other
+
+
+def end_time(end: RunOutcome, since: Moment, now: Moment) -> Moment:
+    """Return the time at which a script or the tasks of a step ended.
+
+    The message may be late: the node daemon or the controller was down, or the disk was full.
+
+    Args:
+        end: the end, as the node saw it.
+        since: time since when they may have run. They took as long as the end says, so that a wall
+            clock that was set does not move their end to an earlier time.
+        now: time of the message.
+    """
+    delay = min(now.wall - int(end.ended), now.mono - since.mono - int(end.elapsed_seconds))
+    return now.minus(max(delay, 0))
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,7 +177,7 @@ class WlmRun(msgspec.Struct, frozen=True, kw_only=True):
     allocated   time of its allocation
     is_allowed  the start was sent to its nodes: the bank allowed it, or there is no bank
     started     begin of its batch script, from which its limit counts
-    ended       time at which its end was decided; its processes may live on
+    ended       time at which its script ended, or its end was decided: its processes may live on
     end         final state, or REQUEUED; empty: it has not ended
     status      exit status of wait(2)
     failure     why its script could not be started, or was ended; empty: nothing went wrong
@@ -204,7 +229,9 @@ class WlmRun(msgspec.Struct, frozen=True, kw_only=True):
     def paused_until(self, now: Moment) -> int:
         """Return for how many seconds it was suspended until now."""
         end = self.ended or now
-        return self.paused + (0 if self.suspended is None else end.mono - self.suspended.mono)
+        # It may have ended before its suspension: the controller hears of ends later.
+        paused = 0 if self.suspended is None else max(end.mono - self.suspended.mono, 0)
+        return self.paused + paused
 
     @property
     def ran_before(self) -> int:
@@ -232,7 +259,7 @@ class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
     accrued          time since when it ages under a limit on accrual, 0: not yet
     launch_failures  number of launches that failed in a row
     run              its run with nodes, perhaps an earlier one that is being cleaned up
-    ended            time of its end
+    ended            time at which the controller knew of its end
     canceller        uid of the user who cancelled it
     waited_for       reason for which it waited last, but for the passing ones
     eligible_since   time since which it is neither held nor depends on others; 0: never yet

@@ -16,7 +16,7 @@ from fairbank.core.errors import Conflict
 from fairbank.wlm.core.ends import ENDED_BY_SIGNAL, clear_node, end_script, fail_launch, lose_node
 from fairbank.wlm.core.events import NodeRegistered, NodeSilent, RunChanged
 from fairbank.wlm.core.job_states import BEGUN, JobEvent, JobState
-from fairbank.wlm.core.jobs import WlmJob, WlmRun
+from fairbank.wlm.core.jobs import WlmJob, WlmRun, end_time, later
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent, next_condition
 from fairbank.wlm.core.starts import send_limit_to, send_start_to
 from fairbank.wlm.core.state import NodeResources
@@ -27,6 +27,7 @@ from fairbank.wlm.protocol.messages import (
     SIGKILL,
     EndJob,
     ForgetRun,
+    RunOutcome,
     RunStatus,
     SuspendRun,
 )
@@ -37,6 +38,8 @@ kept from starting gets it as well.
 """
 CONTROLLER = "slurm"
 """Name of the controller as the author of a node's reason."""
+DELAY_SECONDS = 1
+"""Difference between the begin of a script and the time of its message that is no delay."""
 _FAULTS = frozenset({"exit", "launch", "prolog", "step_daemon_killed"})
 """Causes of ends that come with what went wrong, if anything did."""
 _NEVER, _IF_SILENT = 0, 1
@@ -242,8 +245,7 @@ def record_change(tx: Transition, message: RunChanged) -> None:
         # Each node keeps the time limit itself, and the batch node need not be the first.
         node == run.batch_node or (end.cause == "time_limit" and not run.end)
     ):
-        status = KILLED_STATUS if end.status is None else end.status
-        _end(tx, job, run, status, is_late=end.cause == "time_limit")
+        _end(tx, job, run, end)
     elif node == run.batch_node and seen.state == "running":
         _begin(tx, job, run)
     job = tx.state.jobs[job.number]
@@ -260,15 +262,22 @@ def _begin(tx: Transition, job: WlmJob, run: WlmRun) -> None:
         tx.move(job, JobEvent.BEGUN, run=run, launch_failures=0)
 
 
-def _end(tx: Transition, job: WlmJob, run: WlmRun, status: int, *, is_late: bool) -> None:
+def _end(tx: Transition, job: WlmJob, run: WlmRun, end: RunOutcome) -> None:
     """End a run by its script, unless its end is decided already. Its start may have got lost."""
+    status = KILLED_STATUS if end.status is None else end.status
     if run.end in ENDED_BY_SIGNAL and run.started is not None:
         tx.put_run(job, run, status=status)
         return
     _begin(tx, job, run)
     job = tx.state.jobs[job.number]
-    if job.state in BEGUN:
-        end_script(tx, job, status, is_late=is_late)
+    if job.state in BEGUN and job.run is not None:
+        run, ended = job.run, end_time(end, job.run.allocated, tx.now)
+        began = later(ended.minus(round(end.elapsed_seconds)), run.allocated)
+        if run.started is not None and run.started.mono - began.mono <= DELAY_SECONDS:
+            began = run.started
+        job = tx.put_run(job, run, started=began)
+        is_late = end.cause == "time_limit"
+        end_script(tx, job, status, is_late=is_late, ended=later(ended, began))
 
 
 def _drop_stray(tx: Transition, node: str, run: Run) -> None:

@@ -137,7 +137,8 @@ class ShownJob(ShownRequest):
     def end(self) -> int | None:
         """End, or that by its time limit."""
         if self.job.ended is not None:
-            return self.job.ended.wall
+            ended = None if self.run is None else self.run.ended
+            return (ended or self.job.ended).wall
         limit, start = self.request.limit, self.start
         paused = 0 if self.run is None else self.run.paused_until(self.now)
         return None if start is None or limit is None else start + paused + limit

@@ -100,10 +100,10 @@ def count_tick(tx: Transition) -> None:
 
 
 def count_end(tx: Transition, job: WlmJob, run: WlmRun) -> None:
-    """Add what a run has used since the last tick, when it ends."""
-    if run.started is None or not tx.state.settings.priority.by_factors:
+    """Add what a run that has ended has used since the last tick."""
+    if run.started is None or run.ended is None or not tx.state.settings.priority.by_factors:
         return
-    state, now = tx.state, tx.now.wall
+    state, now = tx.state, run.ended.wall
     association = association_of(state, job, run.allocation.partition)
     qos = {name for name in _charged_qos(state, job, run) if name in state.settings.accounting.qos}
     owners = _Owners([row_key(association)], sorted(qos))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fairbank.wlm.core.events import StepChanged
-from fairbank.wlm.core.jobs import WlmRun
+from fairbank.wlm.core.jobs import Moment, WlmRun, end_time, later
 from fairbank.wlm.core.steps.step import EndedStep, StepUsage, WlmStep
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
@@ -76,7 +76,8 @@ def _end_on(tx: Transition, step: WlmStep, node: str, outcome: RunOutcome | None
         tx.put("steps", step.key, step)
         return
     job = tx.state.job_of(step.run)
-    _close(tx, step, step.end or _state(step.status), None if job is None else job.run)
+    ended = tx.now if outcome is None else end_time(outcome, step.started, tx.now)
+    _close(tx, step, step.end or _state(step.status), None if job is None else job.run, ended)
     if job is not None and (run := job.active_run) is not None:
         tx.put_run(job, run, derived=max(run.derived, step.status))
 
@@ -96,22 +97,23 @@ def _state(status: int) -> str:
     return "FAILED" if status else "COMPLETED"
 
 
-def _close(tx: Transition, step: WlmStep, state: str, run: WlmRun | None) -> None:
-    ended = EndedStep(
+def _close(tx: Transition, step: WlmStep, state: str, run: WlmRun | None, ended: Moment) -> None:
+    ended = later(ended, step.started)
+    record = EndedStep(
         step=step,
         state=state,
-        ended=tx.now.wall,
-        elapsed=tx.now.mono - step.started.mono if run is None else step.ran(run, tx.now),
-        suspended=0 if run is None else step.suspended(run, tx.now),
+        ended=ended.wall,
+        elapsed=ended.mono - step.started.mono if run is None else step.ran(run, ended),
+        suspended=0 if run is None else step.suspended(run, ended),
     )
     tx.put("steps", step.key, None)
-    tx.record_step(ended)
+    tx.record_step(record)
 
 
-def end_steps(tx: Transition, run: WlmRun, state: str) -> None:
+def end_steps(tx: Transition, run: WlmRun, state: str, ended: Moment) -> None:
     """Record the ends of the steps of a run that ends; its nodes end the tasks with it."""
     for step in tx.state.steps_of(run.run):
         status = step.status or SIGTERM
         step = msgspec.structs.replace(step, status=status)
         state_of_step = state if state in ("FAILED", "NODE_FAIL") else "CANCELLED"
-        _close(tx, step, step.end or state_of_step, run)
+        _close(tx, step, step.end or state_of_step, run, ended)
