@@ -57,15 +57,18 @@ SHELLS: Mapping[str, str] = {
     "rest.server.unix_socket rest.server.daemon_tasks",
     "wlm.protocol": "core wlm.protocol.frames wlm.protocol.messages",
     "wlm.node": "core cluster statefile rest.auth rest.server rest.server.unix_socket "
-    "rest.server.daemon_tasks wlm.protocol wlm.protocol.messages wlm.stepd",
+    "rest.server.daemon_tasks wlm.protocol wlm.protocol.messages wlm.stepd wlm.stepd.processes",
     "wlm.controller": "unix_users core core.submission agent cluster priority scheduling jobqueue "
     "statefile rest.auth rest.client rest.client.bank_client rest.server rest.server.unix_socket "
     "rest.server.daemon_tasks report.slurm "
-    "wlm.config wlm.core wlm.protocol wlm.protocol.frames wlm.protocol.messages",
+    "wlm.config wlm.core wlm.protocol wlm.protocol.frames wlm.protocol.messages "
+    "wlm.stepd.processes",
     "wlm.client": "client_file core wlm.protocol.frames",
     "wlm.protocol.frames": "",
     "wlm.commands": "unix_users core core.submission report.slurm wlm.client wlm.protocol.frames",
-    "wlm.stepd": "wlm.protocol.frames",  # and of the standard library only what a test lists
+    "wlm.stepd.processes": "",
+    # Of the standard library only what a test lists.
+    "wlm.stepd": "wlm.protocol.frames wlm.stepd.processes",
     "slurm": "unix_users core core.submission cluster bank priority agent scheduling report "
     "report.slurm rest.schemas rest.client rest.client.bank_client rest.client.bulk_reports "
     "slurm.parsers slurm.fairshare_view slurm.queue_snapshot slurm.reconcile "

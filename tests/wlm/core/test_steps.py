@@ -11,6 +11,7 @@ from msgspec import structs
 
 from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInput, Unavailable
 from fairbank.wlm.core import events as ev
+from fairbank.wlm.core.jobs import Owner
 from fairbank.wlm.core.steps.cores import BUSY
 from fairbank.wlm.core.steps.layout import lay_out
 from fairbank.wlm.core.steps.step import EndedStep, StepRequest, StepUsage, WlmStep
@@ -234,6 +235,45 @@ def test_job_without_a_script_ends_when_srun_says_so() -> None:
     assert world.request(ev.CompleteJob(job, 2 << 8)) is None
     assert world.job(job).state.base == "FAILED"
     assert ended(world, step).state == "FAILED"
+
+
+OWNER = Owner(pid=70, start=5, boot="b")
+
+
+@pytest.mark.parametrize(
+    ("before", "state", "reason"),
+    [
+        ("PENDING", "CANCELLED", "InactiveLimit"),
+        ("CONFIGURING", "CANCELLED", "InactiveLimit"),
+        ("RUNNING", "TIMEOUT", "InactiveLimit"),
+        ("SUSPENDED", "SUSPENDED", "None"),
+    ],
+)
+def test_job_whose_owner_is_gone_ends(before: str, state: str, reason: str) -> None:
+    world = World(cpus=4)
+    number = world.submit(script="", owner=OWNER, held=before == "PENDING")
+    world.settle()
+    if before in ("RUNNING", "SUSPENDED"):
+        world.answer_prologs()
+        world.begin_all()
+    if before == "SUSPENDED":
+        world.request(ev.SuspendJob(named(number)), OPERATOR)
+    assert world.job(number).state.shown == before
+    world.event(ev.OwnerLost(number, OWNER._replace(start=4)))  # an earlier one
+    assert world.job(number).state.shown == before
+    world.event(ev.OwnerLost(number, OWNER))
+    assert (world.job(number).state.base, world.reason(number)) == (state, reason)
+
+
+def test_process_goes_on_for_its_parent_if_that_owns_the_job() -> None:
+    world = World(cpus=4)
+    number = world.run_one(script="", owner=OWNER)
+    for pid, parent, caller in ((71, 69, ALICE), (72, 70, BOB), (73, 70, ALICE)):
+        world.request(ev.ChangeOwner(number, parent, OWNER._replace(pid=pid)), caller)
+    assert world.job(number).owner == OWNER._replace(pid=73)
+    world.restart()
+    world.event(ev.OwnerLost(number, OWNER))
+    assert world.job(number).state.shown == "RUNNING"
 
 
 def test_step_goes_on_over_a_restart_of_the_controller() -> None:

@@ -605,7 +605,7 @@ def submission(caller: ev.Caller = ALICE, **fields: Any) -> ev.SubmitJob:
         **{name: fields.pop(name) for name in _WANTED if name in fields},
     )
     about = {name: fields.pop(name) for name in Submission.__struct_fields__ if name in fields}
-    request = {name: fields.pop(name) for name in ("held", "test_only") if name in fields}
+    request = {name: fields.pop(name) for name in ("held", "test_only", "owner") if name in fields}
     defaults = {"partitions": ("",), "limit": 600, "priority": 0, "account": "bio", "qos": "normal"}
     return ev.SubmitJob(
         job=PendingJob(number=0, user=caller.name, wanted=wanted, **{**defaults, **fields}),

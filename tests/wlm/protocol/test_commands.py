@@ -69,6 +69,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "end-step": {"job": 7, "step": 0, "signal": 2},
     "wait-start": {"job": 7, "within": 0.5},
     "complete": {"job": 7, "status": 256},
+    "own": {"job": 7},
     "processes": {"job": "7_1"},
     "job-of-process": {"pid": 4},
     "warn-process": {"pid": 4, "signal": 10, "before": 60},

@@ -178,6 +178,12 @@ def end_step(controller: Controller, step: StartedStep, signal: int = 0) -> None
     controller.request("end-step", job=step.job, step=step.step, signal=signal)
 
 
+def own(controller: Controller, job: int) -> None:
+    """Go on for the parent of this process, the srun that submitted a job."""
+    controller.close()  # the connection is that of the parent
+    controller.request("own", job=job)
+
+
 def change_jobs(
     controller: Controller, request: str, jobs: Sequence[str], **fields: Any
 ) -> list[JobResult]:

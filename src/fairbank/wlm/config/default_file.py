@@ -59,6 +59,8 @@ def default_file(
         "priority_weight_fairshare = 10000",
         "",
         "[jobs]",
+        "# The job of a salloc or srun that was killed would hold its nodes until its time limit.",
+        "inactive_limit = 60",
         "# A job that uses more memory than it has is ended, and no other.",
         'job_acct_gather_params = "OverMemoryKill"',
         "",

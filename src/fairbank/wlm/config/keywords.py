@@ -198,7 +198,7 @@ _JOBS = (
     Keyword("JobAcctGatherParams", JOBS, f.list_of("OverMemoryKill")),
     Keyword("TaskProlog", JOBS, f.PATH),
     Keyword("TaskEpilog", JOBS, f.PATH),
-    later("InactiveLimit", JOBS, f.or_unlimited(f.SECONDS), _STEPS),
+    Keyword("InactiveLimit", JOBS, f.or_unlimited(f.SECONDS)),
     Keyword("WaitTime", JOBS, f.SECONDS),
     Keyword("KillOnBadExit", JOBS, f.ONE_ZERO),
     *without_effect(JOBS, "JobContainerType TmpFS"),

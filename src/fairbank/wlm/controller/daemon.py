@@ -27,6 +27,7 @@ from fairbank.wlm.controller.configuration import (
     stored_state,
 )
 from fairbank.wlm.controller.core_runner import CoreRunner
+from fairbank.wlm.controller.job_owners import OwnerWatch
 from fairbank.wlm.controller.metrics import ControllerMetrics
 from fairbank.wlm.controller.nodes.node_link import NodeLinks
 from fairbank.wlm.controller.state_store import STATE_FILE, StateStore
@@ -108,6 +109,7 @@ class ControllerDaemon:
         try:
             await self.runner.flush()
             self.tasks.start(self.runner.run())
+            self.tasks.start(OwnerWatch(self.runner).run())
             self.nodes.update()
             if self._agent is not None:
                 self.tasks.start(self._agent.run())

@@ -21,7 +21,7 @@ from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.wlm.core.accounts import BankAccount
-from fairbank.wlm.core.jobs import Moment, Submission
+from fairbank.wlm.core.jobs import Moment, Owner, Submission
 from fairbank.wlm.core.node_states import NodeEvent
 from fairbank.wlm.core.steps.step import StepRequest
 from fairbank.wlm.protocol.messages import RunStatus, SignalTarget, StepStatus
@@ -38,7 +38,8 @@ class SubmitJob(msgspec.Struct, frozen=True, kw_only=True):
     """Submission of a job or an array.
 
     `job` has number 0, and no partition if it names none. Its `priority` 0 means the default.
-    `held`: --hold. `test_only`: the job is checked and planned, and not accepted.
+    `held`: --hold. `test_only`: the job is checked and planned, and not accepted. `owner` is the
+    process for which a job without a script is.
     """
 
     job: PendingJob
@@ -47,6 +48,7 @@ class SubmitJob(msgspec.Struct, frozen=True, kw_only=True):
     dependencies: DependencyExpression | None = None
     held: bool = False
     test_only: bool = False
+    owner: Owner | None = None
 
 
 class UpdateJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,6 +143,14 @@ class CompleteJob(NamedTuple):
     status: int
 
 
+class ChangeOwner(NamedTuple):
+    """Change of the owner of a job, by the process that goes on for its `parent`, the owner."""
+
+    job: int
+    parent: int
+    owner: Owner
+
+
 class CreateStep(NamedTuple):
     """Creation of a step of a running job. `launch` is what its tasks execute, which the core does
     not know.
@@ -205,8 +215,8 @@ class DeleteReservation(NamedTuple):
 
 RequestBody = (
     SubmitJob | UpdateJob | HoldJob | ReleaseJob | RequeueJob | CancelJob | SuspendJob | ResumeJob
-    | SendSignal | SendNotice | CompleteJob | CreateStep | EndStepOf | TopJob | UpdateNode
-    | UpdatePartition | DeletePartition | SetReservation | DeleteReservation
+    | SendSignal | SendNotice | CompleteJob | ChangeOwner | CreateStep | EndStepOf | TopJob
+    | UpdateNode | UpdatePartition | DeletePartition | SetReservation | DeleteReservation
 )  # fmt: skip
 
 
@@ -251,6 +261,13 @@ class NodeSilent(NamedTuple):
     """Silence of a node for SlurmdTimeout."""
 
     node: str
+
+
+class OwnerLost(NamedTuple):
+    """End of the owner of a job, InactiveLimit ago."""
+
+    job: int
+    owner: Owner
 
 
 class VerdictGiven(NamedTuple):
@@ -324,6 +341,6 @@ class TimerFired(NamedTuple):
 
 CoreEvent = (
     RequestMade | NodeRegistered | NodeDisconnected | NodeSilent | RunChanged | StepChanged
-    | VerdictGiven
+    | OwnerLost | VerdictGiven
     | MessageAcknowledged | AgentConnected | AccountsRead | PlanMade | TimerFired
 )  # fmt: skip

@@ -246,6 +246,16 @@ _PASSING_REASONS = frozenset({"Cleaning", "None", "Priority", "Prolog", "Resourc
 """Reasons that sacct does not show of a job, since they block nothing but its turn."""
 
 
+class Owner(NamedTuple):
+    """Process of srun or salloc that uses the nodes of a job. `start` is in clock ticks after the
+    boot; 0: it had ended before it could be seen.
+    """
+
+    pid: int
+    start: int
+    boot: str
+
+
 class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
     """Job, or the tasks of an array that have not started (`tasks`).
 
@@ -263,6 +273,7 @@ class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
     canceller        uid of the user who cancelled it
     waited_for       reason for which it waited last, but for the passing ones
     eligible_since   time since which it is neither held nor depends on others; 0: never yet
+    owner            process without which it is of no use; None: there is none
     """
 
     request: PendingJob
@@ -283,6 +294,7 @@ class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
     canceller: int | None = None
     waited_for: str = "None"
     eligible_since: int = 0
+    owner: Owner | None = None
 
     @property
     def number(self) -> int:

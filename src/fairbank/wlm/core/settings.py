@@ -117,7 +117,7 @@ class AccountingSettings(msgspec.Struct, frozen=True, kw_only=True):
 class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of starts and ends of jobs. Times are in seconds, None for no limit.
 
-    An empty path stands for no program.
+    An empty path stands for no program. Of `inactive_limit` 0 is no limit either.
     """
 
     kill_wait: int = KILL_WAIT
@@ -142,6 +142,7 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     job_acct_gather_params: frozenset[str] = frozenset()
     task_prolog: str = ""
     task_epilog: str = ""
+    inactive_limit: int | None = 0
     wait_time: int = 0
     kill_on_bad_exit: bool = False
 

@@ -273,6 +273,16 @@ class EndStepRequest(CommandRequest, frozen=True, tag="end-step"):
     signal: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0
 
 
+class OwnRequest(CommandRequest, frozen=True, tag="own"):
+    """This process goes on for its parent, the srun of a job. The answer is empty.
+
+    A job ends when the process that submitted it without a script is gone (InactiveLimit), unless
+    that was salloc --no-shell.
+    """
+
+    job: int
+
+
 class ProcessesRequest(CommandRequest, frozen=True, tag="processes"):
     """Processes of a job. Answer: `processes`, each [pid, job, step]."""
 
@@ -323,7 +333,7 @@ AnyRequest = (
     | UpdateRequest | DeleteRequest | RowsRequest | ConfigRequest | ScriptRequest | WaitRequest
     | StatisticsRequest | PingRequest | ProcessesRequest | JobOfProcessRequest | CheckRequest
     | ReconfigureRequest | SetDebugRequest | ShutdownRequest | CreateStepRequest | EndStepRequest
-    | StepStateRequest | WaitStartRequest | CompleteRequest | WarnProcessRequest
+    | StepStateRequest | WaitStartRequest | CompleteRequest | WarnProcessRequest | OwnRequest
 )  # fmt: skip
 REQUESTS: Mapping[str, type[CommandRequest]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(AnyRequest)

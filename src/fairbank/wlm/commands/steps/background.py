@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 
+from fairbank.core.errors import FairbankError
 from fairbank.wlm.client.requests import StartedStep
 
 _ESCAPE, _LEAVE = b"~&"
@@ -43,12 +45,13 @@ class Escapes:
         return bytes(passed), False
 
 
-def leave_terminal(step: StartedStep, options: str) -> None:
+def leave_terminal(step: StartedStep, options: str, own: Callable[[], None]) -> None:
     """Go on in a process without a terminal, which writes to new files instead.
 
     Args:
         step: the step that the process follows.
         options: options of srun that attach needs again.
+        own: tells the controller that another process follows the step now.
 
     Raises:
         InBackground: in the process that has the terminal.
@@ -60,11 +63,28 @@ def leave_terminal(step: StartedStep, options: str) -> None:
         for number, suffix in ((1, ".out"), (2, ".err"))
         if os.isatty(number)
     }
-    if os.fork():
+    is_owner, owner = os.pipe()
+    if child := os.fork():
+        os.close(owner)
+        with open(is_owner, "rb") as pipe:
+            has_failed = not pipe.read(1)
+        if has_failed:
+            os.waitpid(child, 0)
+            for path, file in files.values():
+                os.close(file)
+                os.unlink(path)
+            raise OSError(errno.EAGAIN, "the controller does not answer")
         where = ", ".join(path for path, _ in files.values())
         goes = f"; its output goes to {where}" if where else ""
         again = f"attach again with: srun --attach {name}{options}"
         raise InBackground((f"{step} goes on in the background{goes}", again))
+    try:
+        own()
+    except FairbankError:
+        os._exit(1)
+    os.write(owner, b"\n")
+    os.close(owner)
+    os.close(is_owner)
     os.setsid()
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     for number, (_, file) in files.items():

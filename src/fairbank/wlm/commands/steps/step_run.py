@@ -226,12 +226,16 @@ class StepRun:
     def _leave(self) -> bool:
         """Go on in the background. Return False if that is not possible."""
         try:
-            leave_terminal(self._step, " --pty" if self._options.has_terminal else "")
+            options = " --pty" if self._options.has_terminal else ""
+            leave_terminal(self._step, options, self._own_job)
         except OSError as error:
-            self._print(f"error: cannot go to the background: {error}")
+            self._print(f"error: cannot go to the background: {error.strerror}")
             return False
         self._options = self._options._replace(has_terminal=False)
         return True
+
+    def _own_job(self) -> None:
+        self._ask(lambda: requests.own(self._controller, self._step.job))
 
     def _send_input(self, data: bytes) -> None:
         for stream in self._streams:

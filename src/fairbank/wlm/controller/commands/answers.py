@@ -107,6 +107,7 @@ class CommandAnswers:
             cmd.ShutdownRequest: self._end,
             cmd.CreateStepRequest: steps.create_step,
             cmd.EndStepRequest: steps.end_step,
+            cmd.OwnRequest: steps.own,
             cmd.StepStateRequest: steps.step_state,
             cmd.ProcessesRequest: steps.processes,
             cmd.JobOfProcessRequest: steps.job_of_process,

@@ -141,7 +141,7 @@ class CommandConnection(asyncio.Protocol):
 def submitter(peer: Peer) -> Submitter:
     """Return the user of a process."""
     name = user_name(peer.uid)
-    return Submitter(Caller(peer.uid, name), peer.gid, groups_of(name))
+    return Submitter(Caller(peer.uid, name), peer.gid, groups_of(name), peer.pid)
 
 
 class CommandServer:

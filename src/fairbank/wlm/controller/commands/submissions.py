@@ -23,6 +23,7 @@ from fairbank.core.time import LIMIT_MAX_SECONDS, parse_moment
 from fairbank.priority.associations import own_association
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import constraint
+from fairbank.wlm.controller.job_owners import process_owner
 from fairbank.wlm.core.accounts import DEFAULT_QOS
 from fairbank.wlm.core.events import Caller, SubmitJob
 from fairbank.wlm.core.jobs import Submission
@@ -40,11 +41,12 @@ _WORD_MAX = 128 * 1024
 
 
 class Submitter(NamedTuple):
-    """User who submits a job, with their group and the names of all their groups."""
+    """User who submits a job, with their group, the names of all their groups, and the process."""
 
     caller: Caller
     gid: int
     groups: tuple[str, ...] = ()
+    pid: int = 0
 
 
 class StoredFiles(NamedTuple):
@@ -75,6 +77,7 @@ def build_submission(
         dependencies=values.get("dependency"),
         held="hold" in values,
         test_only="test-only" in values,
+        owner=None if request.script or "no-shell" in values else process_owner(submitter.pid),
     )
 
 

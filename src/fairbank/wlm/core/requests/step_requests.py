@@ -6,9 +6,16 @@ import msgspec
 
 from fairbank.core.errors import Conflict, NotFound
 from fairbank.wlm.core.effects import StartTasks
-from fairbank.wlm.core.ends import end_script
-from fairbank.wlm.core.events import Caller, CompleteJob, CreateStep, EndStepOf
-from fairbank.wlm.core.job_states import BEGUN, JobState
+from fairbank.wlm.core.ends import end_job, end_script
+from fairbank.wlm.core.events import (
+    Caller,
+    ChangeOwner,
+    CompleteJob,
+    CreateStep,
+    EndStepOf,
+    OwnerLost,
+)
+from fairbank.wlm.core.job_states import BEGUN, JobEvent, JobState
 from fairbank.wlm.core.jobs import WlmJob, WlmRun
 from fairbank.wlm.core.requests.job_requests import wrong_state
 from fairbank.wlm.core.requests.known_names import unknown
@@ -18,7 +25,7 @@ from fairbank.wlm.core.steps.placement import place_step
 from fairbank.wlm.core.steps.step import WlmStep
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
-from fairbank.wlm.protocol.messages import SIGKILL, EndStep
+from fairbank.wlm.protocol.messages import SIGKILL, SIGTERM, EndStep
 
 _SIGNALLED = 128
 """Exit code of srun for a task that a signal ended, without the number of the signal."""
@@ -91,6 +98,28 @@ def complete_job(tx: Transition, caller: Caller, body: CompleteJob) -> None:
     has_step_status = body.status == (_SIGNALLED + OUT_OF_MEMORY_STATUS) << 8
     is_killed = has_step_status and run.derived == OUT_OF_MEMORY_STATUS
     end_script(tx, job, OUT_OF_MEMORY_STATUS if is_killed else body.status, is_late=False)
+
+
+def change_owner(tx: Transition, caller: Caller, body: ChangeOwner) -> None:
+    """Let a process go on for its parent, if that is the owner of the job."""
+    job, _ = _begun_job(tx, caller, body.job)
+    if job.owner is not None and job.owner.pid == body.parent:
+        tx.put_job(job, owner=body.owner)
+
+
+def end_without_owner(tx: Transition, event: OwnerLost) -> None:
+    """End a job whose srun or salloc is gone, with the state and the reason of Slurm.
+
+    A suspended one ends when it goes on.
+    """
+    job = tx.state.jobs.get(event.job)
+    if job is None or job.owner != event.owner or job.state.has_ended:
+        return
+    if job.state is not JobState.SUSPENDED:
+        tx.log("info", f"job {job.name} is ended: its srun or salloc is gone (InactiveLimit)")
+        has_begun = job.state is JobState.RUNNING
+        kind = JobEvent.TIMEOUT if has_begun else JobEvent.CANCELLED
+        end_job(tx, job, kind, "InactiveLimit", status=SIGTERM if has_begun else 0)
 
 
 def _begun_job(tx: Transition, caller: Caller, number: int) -> tuple[WlmJob, WlmRun]:

@@ -92,6 +92,7 @@ def _new_job(tx: Transition, body: SubmitJob, request: PendingJob) -> WlmJob:
         tasks=() if array is None else array.numbers,
         held_by=HeldBy.USER if body.held and not body.test_only else None,
         has_fixed_priority=bool(body.job.priority),
+        owner=body.owner,
     )
     if body.dependencies is None:
         return job

@@ -10,12 +10,14 @@ from fairbank.wlm.controller.commands.job_filter import own_jobs
 from fairbank.wlm.controller.commands.steps.step_requests import build_step
 from fairbank.wlm.controller.commands.submissions import Submitter
 from fairbank.wlm.controller.core_runner import CoreRunner
+from fairbank.wlm.controller.job_owners import process_owner
 from fairbank.wlm.controller.nodes.node_link import NodeLinks
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.steps.step import WlmStep
 from fairbank.wlm.protocol import commands as cmd
 from fairbank.wlm.protocol import messages as wire
+from fairbank.wlm.stepd.processes import read_process
 
 Json = Mapping[str, Any]
 
@@ -74,6 +76,13 @@ class StepAnswers:
     async def end_step(self, request: cmd.EndStepRequest, user: Submitter) -> Json:
         body = ev.EndStepOf(request.job, request.step, request.signal)
         await self._runner.request(user.caller, body)
+        return {}
+
+    async def own(self, request: cmd.OwnRequest, user: Submitter) -> Json:
+        process, owner = read_process(user.pid), process_owner(user.pid)
+        if process is not None and owner is not None:
+            body = ev.ChangeOwner(request.job, process.parent, owner)
+            await self._runner.request(user.caller, body)
         return {}
 
     async def processes(self, request: cmd.ProcessesRequest, user: Submitter) -> Json:
