@@ -19,12 +19,15 @@ pytestmark = pytest.mark.slurm
 NEWER = {("--nodes", "1,3-5:2"), ("--nodes", "8,4"), ("--exclusive", "allocation")}
 # sbatch sends them as they are; slurmctld refuses them.
 BY_SLURMCTLD = {"--array", "--dependency"}
-# 22.05 accepts 0 nodes, reads x as the nice value 0, and checks the names of limits later. It takes
-# more memory than any node has, and another time limit for one that is too long.
+# 22.05 accepts 0 nodes, reads x as the nice value 0, and checks the names of limits and hints
+# later. It takes more memory than any node has, and another time limit for one that is too long.
 LENIENT = {
     ("--nodes", "0"),
     ("--nice", "x"),
     ("--propagate", "CORE,FOO"),
+    ("--hint", "foo"),
+    ("--hint", "compute_bound,x"),
+    ("--hint", "help"),
     ("--ntasks", "1234567890"),  # more than fairbank counts
     ("--mem", "2147483648M"),
     ("--mem", "9999999T"),

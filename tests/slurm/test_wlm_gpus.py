@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.slurm.conftest import own_cluster
+from tests.wlm.scenarios.differences import unexpected
 from tests.wlm.scenarios.fairbank_site import fairbank_site
 from tests.wlm.scenarios.scenario import Scenario, Site, run_all
-from tests.wlm.scenarios.slurm_site import CHANGES, slurm_site
+from tests.wlm.scenarios.slurm_site import CHANGES, slurm_site, table_release
+from tests.wlm.scenarios.transcript import Transcript
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 
@@ -60,7 +62,7 @@ export SHOW='env | grep -E "^(SLURM_(GPUS|JOB_GPUS|STEP_GPUS)|CUDA_VISIBLE_DEVIC
     grep -v "=$" | sort'
 tres() {
     scontrol -d show job $J | sed -nE 's,gres:gpu,gres/gpu,g; s,CPU_IDs=[^ ]* ,,
-        s,gres/gpu$,gres/gpu:1,; /JOB_GRES=\(null\)|gpu:0$|PerTask=cpu/d
+        s,gres/gpu$,gres/gpu:1,; s,(PerTask=.*gpu):,\1=,; /JOB_GRES=\(null\)|gpu:0$|PerTask=cpu/d
         s/^ *(AllocTRES=|TRES=)/TRES=/p; s/^ *(JOB_GRES|Nodes|TresPer)/\1/p' | sort
 }
 """
@@ -157,20 +159,22 @@ def gpu_scenarios() -> list[Scenario]:
 def test_gpus_are_as_under_slurm(checkout: Path, tmp_path: Path) -> None:
     changes = {**CHANGES, "GresTypes": "gpu", "AccountingStorageTRES": "gres/gpu"}
     with own_cluster("gpus", checkout, "gpus", changes) as cluster:
+        release = table_release(cluster)
         slurm = _outputs(replace(slurm_site(cluster), parallel=1))
     with fairbank_site(tmp_path, MACHINE, parallel=1) as site:
         here = _outputs(site)
     assert len(gpu_scenarios()) > 30
-    different = [name for name in slurm if here[name] != slurm[name]]
-    shown = [f"{name}\n  Slurm: {slurm[name]!r}\n  here:  {here[name]!r}" for name in different]
-    assert not shown, "\n".join(shown)
+    wrong = unexpected(gpu_scenarios(), slurm, here, release=release)
+    assert not wrong, "\n".join(wrong)
 
 
-def _outputs(site: Site) -> dict[str, str]:
+def _outputs(site: Site) -> dict[str, Transcript]:
     """Return what the commands printed, and their exit codes."""
     return {
-        f"{scenario} {place} {one.command}": f"{_JOB.sub('JOB', one.output)}[{one.code}]"
+        scenario: {
+            f"{number} output": f"{_JOB.sub('JOB', one.output)}[{one.code}]"
+            for number, one in enumerate(outputs, 1)
+            if number > 1
+        }
         for scenario, outputs in run_all(site, gpu_scenarios()).items()
-        for place, one in enumerate(outputs)
-        if place
     }

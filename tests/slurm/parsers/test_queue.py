@@ -348,7 +348,7 @@ def test_unknown_request_is_reported(line: str, field: str) -> None:
         ("1", 4, "TresPerJob=gres:gpu:3", {"total_gpus": Gpus("", 3), "tasks": 4}),
         ("1", 1, "TresPerJob=gres/gpu:a100:6", {"total_gpus": Gpus("a100", 6), "tasks": None}),
         ("1", 4, "TresPerTask=gres:gpu:1", {"gpus_per_task": (Gpus("", 1),), "tasks": 4}),
-        ("1", 4, "TresPerTask=cpu=2,gres/gpu:1", {"gpus_per_task": (Gpus("", 1),), "tasks": 4}),
+        ("1", 4, "TresPerTask=cpu=2,gres/gpu=1", {"gpus_per_task": (Gpus("", 1),), "tasks": 4}),
         (
             "1",
             2,

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from tests.slurm.lab.cluster import Cluster
 from tests.support.server import FAIRBANK
 from tests.wlm.scenarios.scenario import Site
 from tests.wlm.scenarios.transcript import FIRST_JOB
 
 SIZE = "scenarios"
+AS_TEXT = "24.11"
+"""Release whose form the commands of Fairbank have."""
+_RELEASES = {(22, 5): "22.05", (24, 11): AS_TEXT}
 _PARALLEL = 16
 # As fairbank_site.SETTINGS: no associations, and a second partition with limits.
 CHANGES: Mapping[str, str] = {
@@ -22,6 +27,14 @@ CHANGES: Mapping[str, str] = {
     "Licenses": "lic:4",
     "PartitionName": "short Nodes=n[1-8] DefaultTime=5 MaxTime=10 MaxNodes=2 DefMemPerCPU=10",
 }
+
+
+def table_release(cluster: Cluster) -> str:
+    """Return the release of a cluster; skip the test if the table of differences has none of it."""
+    release = _RELEASES.get(cluster.release)
+    if release is None:
+        pytest.skip(f"the table of differences is that of Slurm {', '.join(_RELEASES.values())}")
+    return release
 
 
 def slurm_site(cluster: Cluster) -> Site:

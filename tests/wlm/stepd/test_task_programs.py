@@ -70,4 +70,4 @@ def test_epilog_runs_after_each_task_and_its_failure_is_said(
     end = step.wait()
     assert end.status == 4 << 8
     assert sorted((tmp_path / "seen").read_text().split()) == ["0", "1", "late", "late"]
-    assert output.read_text() == "slurmstepd: error: TaskEpilog failed status=768\n" * 2
+    assert output.read_text() == "slurmstepd: error: TaskEpilog failed status=3\n" * 2

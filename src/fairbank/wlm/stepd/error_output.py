@@ -40,9 +40,9 @@ class ErrorOutput:
         events, name = f"{count} oom_kill event{'s' * (count > 1)}", self._step.step_id
         self._write(f"Detected {events} in {name}. Some of the step tasks have been OOM Killed.")
 
-    def report_epilog(self, status: int) -> None:
-        """Say that an epilog of a task has failed."""
-        self._write(f"TaskEpilog failed status={status}")
+    def report_epilog(self, code: int) -> None:
+        """Say that an epilog of a task has failed, with its exit code."""
+        self._write(f"TaskEpilog failed status={code}")
 
     def _write(self, text: str) -> None:
         line = f"slurmstepd: error: {text}\n"

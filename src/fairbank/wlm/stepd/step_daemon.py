@@ -54,7 +54,7 @@ from fairbank.wlm.stepd.task import (
     run_task,
     shared_files,
 )
-from fairbank.wlm.stepd.task_programs import run_epilogs
+from fairbank.wlm.stepd.task_programs import exit_code, run_epilogs
 
 _PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 _KILL_SECONDS = 0.05, 1.0  # first and longest pause between two SIGKILL
@@ -213,7 +213,7 @@ class StepDaemon:
             elif pid in self._epilogs:
                 rank = self._epilogs.pop(pid)
                 if status:
-                    self._errors.report_epilog(status)
+                    self._errors.report_epilog(exit_code(status))
                 self._streams.end_task(rank, self._statuses[rank])
 
     def _note_memory(self) -> None:

@@ -74,9 +74,12 @@ def _run(program: str, environment: Mapping[bytes, bytes]) -> tuple[int, bytes]:
     while len(text) < _OUTPUT_MAX and (data := os.read(output, 65_536)):
         text += data
     os.close(output)
-    status = os.waitpid(pid, 0)[1]
-    code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-    return code, text
+    return exit_code(os.waitpid(pid, 0)[1]), text
+
+
+def exit_code(status: int) -> int:
+    """Return the exit code of a wait status, 128 + s for a signal."""
+    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 def _say(text: str) -> None:

@@ -84,8 +84,8 @@ def _print_ignored_count(values: Mapping[str, Any]) -> None:
     if count is not None and tasks_per_node_of_step(values) is None:
         print(
             f"srun: warning: can't honor --ntasks-per-node set to {count} which doesn't match the"
-            f" requested tasks {values['ntasks']} with the number of requested nodes {nodes}."
-            " Ignoring --ntasks-per-node.",
+            f" requested tasks {values['ntasks']} with the maximum number of requested nodes"
+            f" {nodes}. Ignoring --ntasks-per-node.",
             file=sys.stderr,
         )
 

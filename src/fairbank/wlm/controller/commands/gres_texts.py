@@ -36,10 +36,13 @@ def tres_per_job(wanted: ResourceRequest) -> str | None:
 
 
 def tres_per_task(wanted: ResourceRequest) -> str | None:
-    """Return what is requested for each task: `cpu=2,gres/gpu:1`; None if it is a CPU only."""
-    cpus = f"cpu={wanted.cpus_per_task}" if wanted.cpus_per_task > 1 else None
-    gpus = wanted.gpus_per_task if wanted.tasks_per_gpu is None else ()
-    return ",".join(filter(None, (cpus, tres_text(gpus)))) or None
+    """Return what is requested for each task: `cpu=2,gres/gpu=1`; None if it is a CPU only."""
+    counts = {"cpu": wanted.cpus_per_task} if wanted.cpus_per_task > 1 else {}
+    if wanted.tasks_per_gpu is None:
+        counts |= {
+            f"gres/{GPU}{kind and f':{kind}'}": count for kind, count in wanted.gpus_per_task
+        }
+    return ",".join(f"{name}={count}" for name, count in counts.items()) or None
 
 
 def per_gpu(amount: int | None) -> str | None:
