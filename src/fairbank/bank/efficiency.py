@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import NamedTuple
 
 from fairbank.bank.run import RunRecord
@@ -60,6 +61,21 @@ def enough_cpus(used: int, elapsed: int, cpus: int) -> int:
     (1, 3, 1)
     """
     return max(1, min(cpus, -(-used // elapsed)))
+
+
+def enough_gpus(busy: float, elapsed: int, gpus: int) -> int:
+    """Return the GPUs that would have done the work of a run in the same time, if the run can use
+    any number of them; 0 if none was ever busy.
+
+    Args:
+        busy: seconds for which its GPUs were busy, all together.
+        elapsed: seconds that it took, not 0.
+        gpus: GPUs that it had.
+
+    >>> enough_gpus(5.0, 10, 4), enough_gpus(21.0, 10, 4), enough_gpus(0.0, 10, 4)
+    (1, 3, 0)
+    """
+    return min(gpus, ceil(busy / elapsed))
 
 
 def idle_part(paid: int, used: int, given: int) -> int:

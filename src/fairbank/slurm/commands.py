@@ -24,7 +24,14 @@ from fairbank.slurm.output import PENDING_QUEUE, RecordedOutput, SlurmOutput, sh
 from fairbank.slurm.parsers import config, sacct, sacctmgr, squeue, sshare
 from fairbank.slurm.parsers.columns import PIPE, Table
 from fairbank.slurm.parsers.config import COMPLETE_JSON, FLAGS, Version
-from fairbank.slurm.parsers.values import JobEnd, JobGroup, ParsedRows, QueuedJob, SlurmAssociation
+from fairbank.slurm.parsers.values import (
+    JobEnd,
+    JobGroup,
+    MeasuredUsage,
+    ParsedRows,
+    QueuedJob,
+    SlurmAssociation,
+)
 from fairbank.slurm.slurm_conf import conf_path, conf_settings
 from fairbank.unix_users import find_uid
 
@@ -135,19 +142,23 @@ class SlurmCommands(SlurmOutput):
             sacct.JOB_ENDS, "sacct", "--allusers", "--duplicates", *_of_jobs(numbers)
         )
 
-    def job_memory(self, numbers: Sequence[int]) -> dict[tuple[int, int], int]:
-        """Return the most memory in KiB that a step of each of these jobs had, by job id and
-        submission; without those that were not measured.
+    def job_usage(self, numbers: Sequence[int]) -> dict[tuple[int, int], MeasuredUsage]:
+        """Return the measured usage of these jobs, by job id and submission; without those of which
+        nothing was measured.
         """
         words = ("--allusers", "--duplicates", "--units=K", *_of_jobs(numbers))
-        peaks: dict[tuple[int, int], int] = {}
+        usages: dict[tuple[int, int], MeasuredUsage] = {}
         run = None
-        for row in self._table(sacct.STEP_MEMORY, "sacct", *words).rows:
+        for row in self._table(sacct.MEASURED_STEPS, "sacct", *words).rows:
             if row.peak is None:
                 run = (row.job_id, row.submitted)
-            elif run is not None and row.peak:
-                peaks[run] = max(peaks.get(run, 0), row.peak)
-        return peaks
+            elif run is not None and (row.peak or row.gpu_seconds is not None):
+                usage = usages.get(run, MeasuredUsage())
+                gpus = usage.gpu_seconds
+                if row.gpu_seconds is not None:
+                    gpus = (gpus or 0.0) + row.gpu_seconds
+                usages[run] = MeasuredUsage(max(usage.memory, row.peak), gpus)
+        return usages
 
     def job_groups(self, since: int, until: int) -> ParsedRows[JobGroup]:
         """Return the Unix groups of the jobs that existed between two instants."""

@@ -102,10 +102,12 @@ def test_invalid_ends_are_reported(code: str, total: str, field: str) -> None:
 
 def test_memory_is_that_of_all_tasks_of_a_step() -> None:
     at = "2026-11-21T10:00:00"
-    parsed = sacct.STEP_MEMORY.read(
-        line(7, at, "", "") + line("7.batch", at, 1, "3108K") + line("7.0", at, 4, "2048.50K")
-        + line("7.1", at, "", "") + line(8, at, "", "lots")
+    parsed = sacct.MEASURED_STEPS.read(
+        line(7, at, "", "", 9, "") + line("7.batch", at, 1, "3108K", 9, "cpu=1,gres/gpuutil=150")
+        + line("7.0", at, 4, "2048.50K", 4, "cpu=1,mem=3K") + line("7.1", at, "", "", 4, "")
+        + line(8, at, "", "lots", 4, "")
     )  # fmt: skip
+    assert [row.gpu_seconds for row in parsed.rows] == [None, 13.5, None, None]
     assert [(row.job_id, row.peak) for row in parsed.rows] == [
         (7, None), (7, 3_108), (7, 4 * 2_048), (7, 0),
     ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.wlm.node.devices.device_group import denial, device_groups
+from fairbank.wlm.node.devices.gpu_use import busy_parts
 from fairbank.wlm.node.devices.gpus import (
     JOB_GPUS,
     STEP_GPUS,
@@ -146,6 +148,28 @@ def test_devices_of_other_jobs_are_hidden(tmp_path: Path) -> None:
     host = HostGpus({"n1": ["a100", "a100"], "n2": ["t4"]}, 3, str(tmp_path))
     hidden = host.hidden_files(host.of_node("n1"), (1,))
     assert hidden == [f"{tmp_path}/dev/nvidia2", f"{tmp_path}/dev/nvidia0"]
+
+
+def test_busy_parts_are_those_that_drivers_and_programs_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play_amd(tmp_path, ["0x1002"] * 3)
+    for at, text in enumerate(("75\n", "never\n")):
+        (tmp_path / f"sys/class/drm/renderD{128 + at}/device/gpu_busy_percent").write_text(text)
+    program = tmp_path / "bin/nvidia-smi"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nprintf '0, 40\\n1, [N/A]\\n7, 50\\nx\\n'\n")
+    program.chmod(0o755)
+    first, *_ = amd = detect_gpus(str(tmp_path))
+    green = [GpuDevice(at, "t4", "nvidia") for at in range(2)]
+    devices = [*amd, *green]
+    monkeypatch.setenv("PATH", "/no")
+    assert asyncio.run(busy_parts(devices, str(tmp_path))) == {first: 0.75}
+    monkeypatch.setenv("PATH", f"{program.parent}:/bin:/usr/bin")
+    both = {first: 0.75, green[0]: 0.4}
+    assert asyncio.run(busy_parts(devices, str(tmp_path))) == both
+    program.write_text("#!/bin/sh\necho 0, 40\nexit 9\n")
+    assert asyncio.run(busy_parts(devices, str(tmp_path))) == {first: 0.75}
 
 
 def test_group_denies_devices_where_the_kernel_lets_it(tmp_path: Path) -> None:

@@ -64,6 +64,16 @@ class TaskUsage(NamedTuple):
     average: int | None = None
 
 
+class GpuUse(NamedTuple):
+    """Use of the GPUs of a step: seconds for which they were busy, of those of all of them for
+    which it is known, and the seconds for which samples were taken.
+    """
+
+    busy: float
+    known: float
+    sampled: float
+
+
 class AccountingLine(NamedTuple):
     """Run of a job, or with `step` a step of it (`batch`, `0`).
 
@@ -132,6 +142,7 @@ class AccountingLine(NamedTuple):
     processor: TaskUsage | None = None
     virtual: TaskUsage | None = None
     resident: TaskUsage | None = None
+    gpu_use: GpuUse | None = None
     pids: str | None = None
 
     @property
@@ -220,6 +231,15 @@ def _part(show: Callable[[TaskUsage], Any], write: Writer = plain) -> Writer:
     return _known(lambda usage, notation: _known(write)(show(usage), notation))
 
 
+def _gpus_together(use: GpuUse, notation: Notation) -> str:
+    """Return the percentages of all GPUs of a step together."""
+    return f"gres/gpuutil={round(100 * use.busy / use.sampled)}"
+
+
+def _gpus_of_tasks(use: GpuUse, notation: Notation) -> str:
+    return f"gres/gpuutil={round(100 * use.busy / use.known)}"
+
+
 def _absent(name: str, width: int) -> SlurmColumn:
     """Return a column of something that Fairbank does not have."""
     return SlurmColumn(name, "job_id", constant(None), width=width)
@@ -250,7 +270,12 @@ def _usage_columns(disk_width: int) -> Iterator[SlurmColumn]:
         yield _absent(f"Ave{name}", average)
     for way, width in (("In", 14), ("Out", 15)):
         for part in ("Ave", "Max", "MaxNode", "MaxTask", "Min", "MinNode", "MinTask", "Tot"):
-            yield _absent(f"TRESUsage{way}{part}", width + (4 if len(part) > 3 else 0))
+            name, wide = f"TRESUsage{way}{part}", width + (4 if len(part) > 3 else 0)
+            if way == "In" and part in ("Ave", "Tot"):
+                shown = _gpus_of_tasks if part == "Ave" else _gpus_together
+                yield SlurmColumn(name, "gpu_use", _known(shown), width=wide)
+            else:
+                yield _absent(name, wide)
     yield _absent("AveCPUFreq", 10)
     for name, width in (("", 10), ("Min", 13), ("Max", 13), ("Gov", 13)):
         yield _absent(f"ReqCPUFreq{name}", width)

@@ -27,7 +27,7 @@ from fairbank.report.slurm.notation import PARTITION_LIMIT
 from fairbank.report.slurm.sacct import SACCT
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import Cells, Records, Table, read_rows, unreadable_line
-from fairbank.slurm.parsers.values import JobEnd, JobGroup, ParsedRows, StepMemory
+from fairbank.slurm.parsers.values import JobEnd, JobGroup, MeasuredStep, ParsedRows
 from fairbank.slurm.parsers.words import Reader
 
 V = TypeVar("V")
@@ -177,18 +177,27 @@ these are read for few jobs.
 """
 
 
-def _step_memory(cells: Cells) -> StepMemory:
+def _measured_step(cells: Cells) -> MeasuredStep:
     job, is_step, _ = cells["JobIDRaw"].partition(".")
     peak = cells.read("MaxRSS", words.optional(_kibibytes)) or 0
-    return StepMemory(
+    utilization = _GPU_UTILIZATION.search(cells["TRESUsageInTot"]) if is_step else None
+    return MeasuredStep(
         job_id=words.job_id(job, "JobIDRaw"),
         submitted=cells.read("Submit", words.known_instant),
         peak=peak * int(cells["NTasks"] or 1) if is_step else None,
+        gpu_seconds=(
+            int(utilization[1]) / 100 * cells.read("ElapsedRaw", words.number)
+            if utilization
+            else None
+        ),
     )
 
 
-STEP_MEMORY = Table(
-    "sacct", names_in(SACCT, "JobIDRaw", "Submit", "NTasks", "MaxRSS"), _step_memory
+_GPU_UTILIZATION = re.compile(r"(?:^|,)gres/gpuutil=(\d{1,7})(?:,|$)", re.ASCII)
+MEASURED_STEPS = Table(
+    "sacct",
+    names_in(SACCT, "JobIDRaw", "Submit", "NTasks", "MaxRSS", "ElapsedRaw", "TRESUsageInTot"),
+    _measured_step,
 )
 """Output of `--duplicates --units=K`, in which steps have the memory."""
 

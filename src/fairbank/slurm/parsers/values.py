@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -21,15 +21,26 @@ class JobEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cpu_seconds: int | None
 
 
-class StepMemory(msgspec.Struct, frozen=True, gc=False):
+class MeasuredStep(msgspec.Struct, frozen=True, gc=False):
     """Job, or with `peak` one of its steps: the most memory of its tasks in KiB.
 
     The lines of the steps of a run follow that of the run. `submitted` is that of the job.
+    `gpu_seconds` are those for which its GPUs were busy together; None: not measured.
     """
 
     job_id: int
     submitted: int
     peak: int | None
+    gpu_seconds: float | None = None
+
+
+class MeasuredUsage(NamedTuple):
+    """Most memory in KiB that a step of a job had, 0 if that is not known, and the seconds for
+    which its GPUs were busy together; None: not measured.
+    """
+
+    memory: int = 0
+    gpu_seconds: float | None = None
 
 
 class JobGroup(msgspec.Struct, frozen=True, gc=False):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import time
 from collections.abc import Callable
 
 from fairbank.rest.server.daemon_tasks import DaemonTasks
 from fairbank.rest.server.log import set_debug_levels
+from fairbank.wlm.node.devices.gpu_use import busy_parts
 from fairbank.wlm.node.devices.gpus import HostGpus
 from fairbank.wlm.node.launcher_process import LauncherProcess
 from fairbank.wlm.node.node_server import NodeServer
@@ -55,18 +57,23 @@ class NodeDaemon:
                 stack.callback(node.close)
                 nodes.append(node)
             stack.callback(self._tasks.cancel)
-            self._tasks.start(self._sample(nodes))
+            self._tasks.start(self._sample(nodes, gpus))
             self._tasks.start(_watch_host(nodes))
             if self._settings.over_memory_kill:
                 self._tasks.start(_watch_memory(nodes))
             ready()
             await self._stopping.wait()
 
-    async def _sample(self, nodes: list[NodeServer]) -> None:
+    async def _sample(self, nodes: list[NodeServer], host: HostGpus) -> None:
+        since = time.monotonic()
         while True:
             await asyncio.sleep(self._settings.sample_seconds)
+            has_jobs = host.devices and any(node.has_runs for node in nodes)
+            parts = await busy_parts(host.devices, host.root) if has_jobs else {}
             for node in nodes:
+                node.add_gpu_use(parts, since)
                 await node.sample()
+            since = time.monotonic()
 
 
 async def _watch_memory(nodes: list[NodeServer]) -> None:

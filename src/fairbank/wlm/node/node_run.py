@@ -335,6 +335,16 @@ class NodeRun:
             self._context.notify(self.status)
             self._context.start_task(self._run_unkillable_program(settings))
 
+    def add_gpu_use(self, parts: dict[int, float], since: float) -> None:
+        """Count for how long the GPUs were busy: for the first step that has them, else the script.
+
+        Args:
+            parts: busy part of each GPU of the node that tells it, without those of other runs.
+            since: time of the sample before, on the monotonic clock.
+        """
+        for process in (*(step.process for step in self._running_steps()), self._script):
+            process.add_gpu_use(parts, since)
+
     async def limit_memory(self, table: Mapping[int, Process]) -> None:
         """End what has most memory, if the run has more than its limit.
 

@@ -20,7 +20,7 @@ from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.statefile.local_disk import check_local_disk
 from fairbank.wlm.node.control_group import ControlGroups, check_processes, own_groups, remove_group
 from fairbank.wlm.node.devices.device_group import denial, device_groups
-from fairbank.wlm.node.devices.gpus import HostGpus
+from fairbank.wlm.node.devices.gpus import GpuDevice, HostGpus
 from fairbank.wlm.node.job_directory import JobDirectories
 from fairbank.wlm.node.launcher_process import LauncherProcess
 from fairbank.wlm.node.memory_group import (
@@ -324,6 +324,11 @@ class NodeServer:
                 return JobOfProcess(run=run.run, seconds=await run.seconds_left())
         return JobOfProcess()
 
+    @property
+    def has_runs(self) -> bool:
+        """True if there are runs that have not been forgotten."""
+        return bool(self._runs)
+
     def has_memory_limits(self) -> bool:
         """Return True if a run has a limit that the kernel does not keep."""
         return any(run.memory_limit() for run in self._runs.values())
@@ -332,6 +337,13 @@ class NodeServer:
         """End what has made a run use more memory than it has."""
         for run in list(self._runs.values()):
             await run.limit_memory(table)
+
+    def add_gpu_use(self, parts: Mapping[GpuDevice, float], since: float) -> None:
+        """Count for how long the GPUs of runs were busy since a time of the monotonic clock."""
+        numbers = enumerate(self._gpus.gpus)
+        left = {number: parts[gpu] for number, gpu in numbers if gpu in parts}
+        for run in self._runs.values() if left else ():
+            run.add_gpu_use(left, since)
 
     async def sample(self) -> None:
         """Take a sample of the usage of all runs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from fairbank.core.errors import Conflict, Unavailable
 from fairbank.wlm.node.launcher_process import LauncherProcess, LaunchFailed
 from fairbank.wlm.node.orphans import end_orphans
 from fairbank.wlm.node.step_connection import StepConnection, wait_for_process
-from fairbank.wlm.node.usage import final_usage, sample_usage
+from fairbank.wlm.node.usage import final_usage, sample_usage, with_gpu_use
 from fairbank.wlm.protocol.messages import EndCause, RunOutcome, RunUsage
 from fairbank.wlm.stepd.processes import TICKS_PER_SECOND, Process, descendants
 from fairbank.wlm.stepd.step import (
@@ -23,6 +23,7 @@ from fairbank.wlm.stepd.step import (
     forbid_start,
     read_end,
     read_start,
+    read_step,
 )
 
 
@@ -33,7 +34,9 @@ class StepProcess:
     `_connection` is None while there is no step daemon. `end_request` has the seconds and the
     reason of the last request to end the step; it is sent when there is a step daemon, and so are
     `signals`, and `is_suspended`, the last request to suspend it or let it go on.
-    `kill_seconds` are those since the first SIGKILL, as the step daemon said last.
+    `_gpus` are the numbers of its GPUs, None until they are read, and `_begun` is when the step
+    daemon was connected. `kill_seconds` are those since the first SIGKILL, as the step daemon said
+    last.
     """
 
     def __init__(self, directory: Path, name: str, kill_wait: float) -> None:
@@ -46,6 +49,8 @@ class StepProcess:
         self.is_suspended: bool | None = None
         self._start: StepStart | None = None
         self._connection: StepConnection | None = None
+        self._gpus: Sequence[int] | None = None
+        self._begun = 0.0
 
     # ------------------------------------------------------------------ from start to end
 
@@ -96,7 +101,7 @@ class StepProcess:
         try:
             state = await connection.request(kind="state")
             self._start = read_start(str(self._directory))
-            self._connection = connection
+            self._connection, self._begun = connection, time.monotonic()
             note_running(state["script"])
             for number in self.signals:
                 await self.signal(number, only_script=False)
@@ -229,6 +234,22 @@ class StepProcess:
         """Take a sample of the usage."""
         if self._start is not None:
             self.usage = sample_usage(self._start.daemon, ended_cpu_seconds, table, self.usage)
+
+    def add_gpu_use(self, parts: dict[int, float], since: float) -> None:
+        """Take the GPUs of the step out of the busy parts by number, and count them.
+
+        Those of a suspended step do not count, since its time stands still. `since` is the time of
+        the sample before, on the monotonic clock.
+        """
+        if self._connection is None:
+            return
+        if self._gpus is None:
+            with suppress(OSError):  # it ends just now
+                self._gpus = read_step(str(self._directory)).gpus
+        busy = [parts.pop(number) for number in self._gpus or () if number in parts]
+        if self._gpus and not self.is_suspended:
+            seconds = time.monotonic() - max(since, self._begun)
+            self.usage = with_gpu_use(self.usage, busy, seconds)
 
     def processes(self, table: Mapping[int, Process]) -> list[Process]:
         """Return the processes of the step among all processes; none after its end."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
+
+import msgspec
 
 from fairbank.wlm.protocol.messages import RunUsage
 from fairbank.wlm.stepd.processes import (
@@ -39,7 +41,8 @@ def sample_usage(
     ticks = sum(process.cpu_ticks for process in processes)
     resident = resident_bytes(processes) // 1_024
     virtual = sum(process.virtual_bytes for process in processes) // 1_024
-    return RunUsage(
+    return msgspec.structs.replace(
+        before,
         cpu_seconds=max(before.cpu_seconds, ended_cpu_seconds + ticks / TICKS_PER_SECOND),
         resident_max_kib=max(before.resident_max_kib, resident),
         virtual_max_kib=max(before.virtual_max_kib, virtual),
@@ -77,10 +80,23 @@ def final_usage(cpu_seconds: float, resident_max_kib: int, before: RunUsage) -> 
         resident_max_kib: largest resident memory of one of them.
         before: the last sample.
     """
-    return RunUsage(
+    return msgspec.structs.replace(
+        before,
         cpu_seconds=max(before.cpu_seconds, cpu_seconds),
         resident_max_kib=max(before.resident_max_kib, resident_max_kib),
-        virtual_max_kib=before.virtual_max_kib,
+    )
+
+
+def with_gpu_use(usage: RunUsage, busy: Collection[float], seconds: float) -> RunUsage:
+    """Return the usage of a step after some seconds, for these parts of which its GPUs were busy.
+
+    GPUs of which that is not known, or counts for another step, are not among them.
+    """
+    return msgspec.structs.replace(
+        usage,
+        gpu_busy_seconds=usage.gpu_busy_seconds + sum(busy) * seconds,
+        gpu_seconds=usage.gpu_seconds + len(busy) * seconds,
+        sampled_seconds=usage.sampled_seconds + seconds,
     )
 
 

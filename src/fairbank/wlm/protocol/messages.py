@@ -239,11 +239,18 @@ class SetDebug(Message, frozen=True, kw_only=True):
 
 
 class RunUsage(Message, frozen=True, kw_only=True):
-    """Usage of all processes of a run. The CPU seconds never fall."""
+    """Usage of all processes of a run. The CPU seconds never fall.
+
+    `gpu_busy_seconds` are those for which its GPUs were busy, of the `gpu_seconds` of all of them
+    for which that is known, and samples were taken for `sampled_seconds`.
+    """
 
     cpu_seconds: float = 0.0
     resident_max_kib: int = 0
     virtual_max_kib: int = 0
+    gpu_busy_seconds: float = 0.0
+    gpu_seconds: float = 0.0
+    sampled_seconds: float = 0.0
 
     def with_node(self, other: RunUsage) -> Self:
         """Return the usage of a step with that of another node: times add up, sizes do not."""
@@ -252,6 +259,9 @@ class RunUsage(Message, frozen=True, kw_only=True):
             cpu_seconds=self.cpu_seconds + other.cpu_seconds,
             resident_max_kib=max(self.resident_max_kib, other.resident_max_kib),
             virtual_max_kib=max(self.virtual_max_kib, other.virtual_max_kib),
+            gpu_busy_seconds=self.gpu_busy_seconds + other.gpu_busy_seconds,
+            gpu_seconds=self.gpu_seconds + other.gpu_seconds,
+            sampled_seconds=max(self.sampled_seconds, other.sampled_seconds),
         )
 
 

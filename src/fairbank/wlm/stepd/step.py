@@ -57,8 +57,9 @@ class Step(NamedTuple):
     `memory` is the limit of its job on this node in MiB, which the node daemon watches; 0: none.
     `is_silent`: another node writes the line that the step is ended. `shows_cpus`: each task writes
     to its errors to which CPUs it is bound. `prologs` and `epilogs` are programs that run before
-    and after each task. `shared` are files that several tasks write: the step daemon empties them,
-    since no task may empty what another has written.
+    and after each task. `gpus` are those of the step by their numbers on the node. `shared` are
+    files that several tasks write: the step daemon empties them, since no task may empty what
+    another has written.
     """
 
     arguments: Sequence[str]
@@ -82,6 +83,7 @@ class Step(NamedTuple):
     memory: int = 0
     is_silent: bool = False
     shows_cpus: bool = False
+    gpus: Sequence[int] = ()
     prologs: Sequence[str] = ()
     epilogs: Sequence[str] = ()
     shared: Sequence[str] = ()

@@ -23,15 +23,22 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import DisplayFormat, Row
+    from fairbank.slurm.parsers.values import MeasuredUsage
+
+
+_GPUS = re.compile(r"\bgres/gpu=(\d+)")
 
 
 def _enough(row: Row, form: DisplayFormat) -> str:
-    """Return the processors, and the memory if it was measured."""
+    """Return the processors, and GPUs and memory if they were measured."""
     enough = row["enough"]
     if enough is None:
         return "" if form.exact else "-"
     memory, had = (re.search(r"\bmem=(\w+)", text) for text in (enough["tres"], row["tres"] or ""))
     measured = [memory[1]] if memory and had and memory[1] != had[1] else []
+    gpus, had_gpus = (_GPUS.search(text) for text in (enough["tres"], row["tres"] or ""))
+    if had_gpus and (gpus is None or gpus[1] != had_gpus[1]):
+        measured.insert(0, counted(int(gpus[1]) if gpus else 0, "GPU"))
     return ", ".join([counted(enough["cpus"], "CPU"), *measured])
 
 
@@ -61,8 +68,8 @@ COLUMNS = (
 MEANING = (
     "EFF% = processor time used (CPU-USED) of the time given (GIVEN = CPUS x ELAPSED); WASTED ="
     " what the idle rest cost; ENOUGH = what would have been enough if it can use any number of"
-    " CPUs, with the most memory that sacct has, else with the memory that it had. GPUs are not"
-    " measured, nor resized jobs."
+    " CPUs and GPUs, with the most memory that sacct has, else with the memory that it had. The use"
+    " of GPUs is known where sacct has gres/gpuutil. Resized jobs are not measured."
 )
 
 
@@ -84,8 +91,8 @@ def run(context: Context, options: Namespace) -> int:
     if not rows:
         raise NotFound(message, field="JOBID", remedy=remedy)
     rows, sacct_cluster = _completed(context, rows)
-    peaks = _memory(context, rows, sacct_cluster)
-    rows = [_with_enough(context, _used(row), peaks) for row in rows]
+    usages = _measured(context, rows, sacct_cluster)
+    rows = [_with_enough(context, _used(row), usages) for row in rows]
     notes = [MEANING, *_unknown(context, rows, sacct_cluster)]
     warnings = [f"! {message}; {remedy}"] if missing else []
     shown = with_units(context, COLUMNS, rows)
@@ -128,10 +135,10 @@ def _completed(context: Context, rows: Sequence[Row]) -> tuple[Sequence[Row], st
     return rows, cluster
 
 
-def _memory(
+def _measured(
     context: Context, rows: Sequence[Row], cluster: str | None
-) -> Mapping[tuple[int, int], int]:
-    """Return the most memory in KiB by job id and submission, as far as sacct tells it."""
+) -> Mapping[tuple[int, int], MeasuredUsage]:
+    """Return the measured usage by job id and submission, as far as sacct tells it."""
     from shutil import which
 
     if which("sacct") is None:
@@ -141,17 +148,17 @@ def _memory(
     slurm = SlurmCommands()
     try:
         own = [row["job_id"] for row in rows if row["cluster"] == (cluster or slurm.cluster)]
-        return slurm.job_memory(own) if own else {}
+        return slurm.job_usage(own) if own else {}
     except FairbankError as error:
         context.detail(f"Slurm's accounting does not answer: {error.message}")
         return {}
 
 
 def _with_enough(
-    context: Context, row: dict[str, Any], peaks: Mapping[tuple[int, int], int]
+    context: Context, row: dict[str, Any], usages: Mapping[tuple[int, int], MeasuredUsage]
 ) -> dict[str, Any]:
     """Return the row with the request that would have been enough, and what it would have cost."""
-    from fairbank.bank.efficiency import enough_cpus
+    from fairbank.bank.efficiency import enough_cpus, enough_gpus
 
     if not row["cpu_given"]:
         return {**row, "enough": None}
@@ -162,10 +169,16 @@ def _with_enough(
     }
     cpus = enough_cpus(row["cpu_seconds"], row["elapsed"], row["cpus"])
     counts["cpu"] = str(cpus)
-    peak = peaks.get((row["job_id"], instant_of(row["submitted"])))
-    memory = None if peak is None else f"{-(-peak // 1_024)}M"
-    if memory and "mem" in counts:
-        counts["mem"] = memory
+    measured = usages.get((row["job_id"], instant_of(row["submitted"])))
+    if measured and measured.memory and "mem" in counts:
+        counts["mem"] = f"{-(-measured.memory // 1_024)}M"
+    if measured and measured.gpu_seconds is not None and counts.get("gres/gpu", "").isdecimal():
+        gpus = enough_gpus(measured.gpu_seconds, row["elapsed"], int(counts["gres/gpu"]))
+        for name in [name for name in counts if name.startswith("gres/gpu")]:
+            # Of several types, none says which of them was busy.
+            counts[name] = str(min(gpus, int(counts[name])))
+            if counts[name] == "0":
+                del counts[name]
     tres = ",".join(f"{name}={count}" for name, count in counts.items())
     cost = _cost_of(context, row, tres)
     return {**row, "enough": {"cpus": cpus, "tres": tres, "cost": cost}}

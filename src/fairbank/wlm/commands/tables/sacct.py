@@ -13,7 +13,7 @@ from fairbank.core.hostlist import expand
 from fairbank.report.slurm import accounting_json, sacct
 from fairbank.report.slurm.layout import SlurmColumn, field_list
 from fairbank.report.slurm.notation import UNITS, Notation
-from fairbank.report.slurm.sacct import AccountingLine, TaskUsage
+from fairbank.report.slurm.sacct import AccountingLine, GpuUse, TaskUsage
 from fairbank.report.slurm.steps import BATCH
 from fairbank.unix_users import user_name
 from fairbank.wlm.client import requests
@@ -84,7 +84,12 @@ SSTAT_OPTIONS = (
 )
 _NEEDED = ("job_id", "label", "state", "submitted", "started", "ended", "step", "allocated_nodes")
 _LIVE = ("RUNNING", "SUSPENDED")
-_USAGES = ("processor", "virtual", "resident")
+_USAGES: Mapping[str, type[TaskUsage | GpuUse]] = {
+    "processor": TaskUsage,
+    "virtual": TaskUsage,
+    "resident": TaskUsage,
+    "gpu_use": GpuUse,
+}
 OWN_EXIT_CODE = frozenset(
     {"PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"}
 )
@@ -256,8 +261,8 @@ def _is_chosen(row: Any, steps: Mapping[str, set[str]]) -> bool:
 def _shown(row: Any) -> Any:
     """Return a row with its usages as they are printed, and the exit code of a run."""
     values: dict[str, Any] = {
-        name: usage if (usage := getattr(row, name)) is None else TaskUsage(*usage)
-        for name in _USAGES
+        name: usage if (usage := getattr(row, name)) is None else kind(*usage)
+        for name, kind in _USAGES.items()
         if name in row._fields
     }
     if "exit_code" in row._fields and not row.step and row.state not in OWN_EXIT_CODE:

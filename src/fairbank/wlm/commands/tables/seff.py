@@ -8,7 +8,7 @@ from typing import Any
 
 from fairbank.core.time import show_duration
 from fairbank.core.tres import parse_counts
-from fairbank.report.slurm.sacct import AccountingLine
+from fairbank.report.slurm.sacct import AccountingLine, GpuUse
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.arguments import read_command_line
 from fairbank.wlm.commands.tables.rows import fetch
@@ -19,6 +19,7 @@ _WRONG_USAGE, _NOT_FOUND = 1, 2
 _FIELDS = (
     "job_id", "label", "cluster", "user", "group", "state", "exit_code", "cpus", "allocated_nodes",
     "step", "elapsed", "total_cpu", "resident", "allocated_tres", "memory_is_per_cpu",
+    "gpu_use",
 )  # fmt: skip
 _UNITS = "KMGTPE"
 _RUNNING = (
@@ -43,11 +44,12 @@ def run(name: str, words: Sequence[str]) -> int:
         return _NOT_FOUND
     last = max(at for at, row in enumerate(rows) if not row.step)
     memory = max((row.resident[0] for row in rows[last + 1 :] if row.resident), default=0)
-    print(*_lines(rows[last], memory / 1_024), sep="\n")
+    uses = [GpuUse(*row.gpu_use) for row in rows[last + 1 :] if row.gpu_use]
+    print(*_lines(rows[last], memory / 1_024, uses), sep="\n")
     return 0
 
 
-def _lines(row: Any, memory: float) -> Iterator[str]:
+def _lines(row: Any, memory: float, gpu_uses: Sequence[GpuUse]) -> Iterator[str]:
     """Yield the lines about a run. `memory` in KiB is that of the step that used most."""
     cpus, nodes = row.cpus or 1, row.allocated_nodes or 1
     code = f" (exit code {row.exit_code[0] if row.state in OWN_EXIT_CODE else 0})"
@@ -73,8 +75,21 @@ def _lines(row: Any, memory: float) -> Iterator[str]:
     yield f"Memory Utilized: {_size(memory)}"
     share = f"{_size(allocated)} ({_size(allocated / parts)}/{unit})"
     yield f"Memory Efficiency: {_percent(memory, allocated)} of {share}"
+    if gpus := int(parse_counts(row.allocated_tres or "").get("gres/gpu", 0)):
+        yield from _gpu_lines(gpus * row.elapsed, gpu_uses)
     if row.state in ("RUNNING", "SUSPENDED"):
         yield _RUNNING
+
+
+def _gpu_lines(given: int, uses: Sequence[GpuUse]) -> Iterator[str]:
+    """Yield the lines about GPUs, which a run was given for so many seconds together."""
+    busy, known = sum(use.busy for use in uses), sum(use.known for use in uses)
+    if not known:
+        yield "GPU Efficiency: not known (it was not measured)"
+        return
+    measured = f"{show_duration(round(known))} measured, {show_duration(given)} gpu-walltime"
+    yield f"GPU Utilized: {show_duration(round(busy))}"
+    yield f"GPU Efficiency: {_percent(busy, known)} of {measured}"
 
 
 def _percent(used: float, given: float) -> str:

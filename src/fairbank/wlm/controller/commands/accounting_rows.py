@@ -40,7 +40,7 @@ class RowPage(NamedTuple):
     after: str | None
 
 
-_USAGE = frozenset({"processor", "virtual", "resident", "total_cpu"})
+_USAGE = frozenset({"processor", "virtual", "resident", "gpu_use", "total_cpu"})
 """Columns of accounting that nodes know."""
 
 

@@ -183,9 +183,9 @@ class HostGpus:
             expected: number that the host had when the nodes were configured.
             root: directory with dev, proc and sys.
         """
-        self._expected, self._root = expected, root
-        self._devices = detect_gpus(root)
-        assigned = assign_gpus([*nodes.values()], self._devices)
+        self._expected, self.root = expected, root
+        self.devices = detect_gpus(root)
+        assigned = assign_gpus([*nodes.values()], self.devices)
         self._nodes = {name: NodeGpus(gpus) for name, gpus in zip(nodes, assigned, strict=True)}
 
     def of_node(self, name: str) -> NodeGpus:
@@ -193,14 +193,14 @@ class HostGpus:
 
     def has_devices(self, name: str) -> bool:
         """Return True for a node with GPUs on a host that has some."""
-        return bool(self._devices and self.of_node(name).gpus)
+        return bool(self.devices and self.of_node(name).gpus)
 
     def present(self, name: str) -> tuple[str, ...]:
         """Return the types of the GPUs that a node has now.
 
         One whose device is gone is missing. A host without any may still play some.
         """
-        has_lost = len(self._devices) < self._expected
+        has_lost = len(self.devices) < self._expected
         return tuple(
             gpu.type
             for gpu in self.of_node(name).gpus
@@ -210,7 +210,7 @@ class HostGpus:
     def hidden_files(self, node: NodeGpus, numbers: Sequence[int]) -> list[str]:
         """Return the devices of the host that a job with some GPUs of a node must not open."""
         own = node.of(numbers)
-        return [file for gpu in self._devices if gpu not in own for file in gpu.files]
+        return [file for gpu in self.devices if gpu not in own for file in gpu.files]
 
 
 def _listed(numbers: Iterable[int]) -> str:

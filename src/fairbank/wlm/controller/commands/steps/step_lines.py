@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fairbank.core.hostlist import compress
-from fairbank.report.slurm.sacct import AccountingLine, TaskUsage
+from fairbank.report.slurm.sacct import AccountingLine, GpuUse, TaskUsage
 from fairbank.report.slurm.steps import BATCH, StepLine
 from fairbank.wlm.controller.commands.accounting_lines import ShownRun
 from fairbank.wlm.controller.commands.job_filter import selected_jobs
@@ -54,6 +54,14 @@ class ShownStep(NamedTuple):
     def cpu_milliseconds(self) -> int | None:
         """Processor time; None: not known."""
         return None if self.usage is None else int(self.usage.cpu_seconds * 1_000)
+
+    @property
+    def gpu_use(self) -> GpuUse | None:
+        """Use of its GPUs, as far as it is known."""
+        usage = self.usage
+        if usage is None or not usage.gpu_seconds:
+            return None
+        return GpuUse(usage.gpu_busy_seconds, usage.gpu_seconds, usage.sampled_seconds)
 
     @property
     def processor(self) -> TaskUsage | None:
@@ -190,6 +198,7 @@ STEP_FIELDS: Fields[ShownStep] = {
     "total_cpu": lambda s: s.cpu_milliseconds,
     "processor": lambda s: s.processor,
     "virtual": lambda s: s.most(lambda usage: usage.virtual_max_kib * _KIBIBYTE),
+    "gpu_use": lambda s: s.gpu_use,
     "resident": lambda s: s.most(lambda usage: usage.resident_max_kib * _KIBIBYTE),
 }
 """Fields of `AccountingLine` that a step has. All others have its default."""
