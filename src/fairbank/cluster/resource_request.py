@@ -123,6 +123,12 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
             )
         return contradictions
 
+    def with_memory(self, *, per_node: int | None = None) -> ResourceRequest:
+        """Return the request with this memory of each node, in place of what it requests."""
+        return msgspec.structs.replace(
+            self, memory_per_node=per_node, memory_per_cpu=None, memory_per_gpu=None
+        )
+
     def with_preference(self) -> ResourceRequest:
         """Return the request with its preferred features as constraint."""
         return msgspec.structs.replace(self, constraint=self.prefer, prefer="")

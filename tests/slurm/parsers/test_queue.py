@@ -356,6 +356,18 @@ def test_unknown_request_is_reported(line: str, field: str) -> None:
             {"gpus_per_task": (Gpus("", 2),), "tasks": 2},
         ),
         (
+            "1",
+            6,
+            "TresPerJob=gres/gpu:3 NtasksPerTRES=2 CpusPerTres=gres:gpu:4 MemPerTres=gres/gpu:100",
+            {
+                "gpus_per_task": (Gpus("", 1),),
+                "tasks": 6,
+                "tasks_per_gpu": 2,
+                "cpus_per_gpu": 4,
+                "memory_per_gpu": 100,
+            },
+        ),
+        (
             "2",
             2,
             "TresPerJob=gres:gpu:4 TresPerNode=gres:gpu:2",
@@ -369,7 +381,8 @@ def test_gpus_are_of_nodes_of_tasks_or_in_all(
     line = pending_line(NumNodes=nodes, TRES="node=1", NumTasks=str(tasks)).split(" TresPerNode=")[
         0
     ]
-    wanted = read_job(f"{line.replace('C=2:0', 'C=0:0')} {text}").wanted
+    line = line.replace("C=2:0", "C=0:0").replace("MinMemoryCPU=2.50G", "MinMemoryTRES=0")
+    wanted = read_job(f"{line} {text}").wanted
     fields = {"gpus": (), "gpus_per_task": (), "total_gpus": None, **expected}
     assert {name: getattr(wanted, name) for name in fields} == fields
 

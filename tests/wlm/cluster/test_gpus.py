@@ -224,13 +224,20 @@ def test_gpus_are_charged_as_the_partition_says(lab: RunningCluster) -> None:
     assert ",1.50," in hold
 
 
-@pytest.mark.parametrize("option", ["--gpus=a100:3", "--gpus-per-task=a100:1"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-n3", "--gpus=a100:3"],
+        ["-n3", "--gpus-per-task=a100:1", "--cpus-per-gpu=2"],
+        ["--gpus=a100:3", "--ntasks-per-gpu=2", "--mem-per-gpu=100"],
+    ],
+)
 def test_job_that_waits_for_gpus_of_several_tasks_is_explained(
-    lab: RunningCluster, option: str
+    lab: RunningCluster, options: list[str]
 ) -> None:
     held = lab.slurm("sbatch", "--parsable", "--gpus=a100:4", "--wrap", "sleep 600").strip()
     wait_until(lambda: lab.slurm("squeue", "-h", "-j", held, "-o", "%T").strip() == "RUNNING", held)
-    waiting = lab.slurm("sbatch", "--parsable", "-n3", option, "--wrap", "true").strip()
+    waiting = lab.slurm("sbatch", "--parsable", *options, "--wrap", "true").strip()
     explained = lab.run("why", waiting)
     assert explained.returncode == 0, explained
     text = " ".join(explained.stdout.split())

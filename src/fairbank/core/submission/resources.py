@@ -24,6 +24,12 @@ def requested_tasks(job: Mapping[str, Any]) -> int | None:
     return tasks or (-(-gpus // per_task) if gpus and per_task else None)
 
 
+def cpus_per_task(job: Mapping[str, Any]) -> int:
+    """Return the CPUs of a task: of --cpus-per-task, or those of its GPUs."""
+    of_gpus = job.get("cpus-per-gpu", 0) * _gpus(job, "gpus-per-task")
+    return int(job.get("cpus-per-task") or of_gpus or 1)
+
+
 def named_nodes(job: Mapping[str, Any]) -> NodeRange:
     """Return the number of nodes of --nodes and --nodelist."""
     given: NodeRange = job.get("nodes", NodeRange(1, None))

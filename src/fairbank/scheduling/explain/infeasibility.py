@@ -21,6 +21,7 @@ from fairbank.scheduling.slurm.queue_order import entries_in_all_partitions
 _MEMORY_OPTIONS: Mapping[str, str] = {
     "memory_per_node": "--mem",
     "memory_per_cpu": "--mem-per-cpu",
+    "memory_per_gpu": "--mem-per-gpu",
     "tmp": "--tmp",
 }
 """Options of sbatch by the field of the request that they set."""
@@ -77,7 +78,7 @@ def _nearest_request(nodes: Nodes, job: PendingJob) -> str:
 
 
 def _less_memory(job: PendingJob) -> Iterator[FewerResources]:
-    """Yield memory of each node, memory for each CPU, and temporary disk, in MiB."""
+    """Yield memory of each node, memory for each CPU or GPU, and temporary disk, in MiB."""
     for field, option in _MEMORY_OPTIONS.items():
         yield FewerResources(
             f"less {option}",

@@ -142,7 +142,7 @@ def _changes(
             )
     for other in allowed.with_other_qos(job):
         yield f"-q {shlex.quote(other.qos)}", other
-    if memory is None and wanted.memory_per_cpu is None:
+    if memory is wanted.memory_per_cpu is wanted.memory_per_gpu is None:
         least = (
             min(node.memory // max(node.cpus, 1) for node in snapshot.machine.cluster.nodes)
             * wanted.cpus_per_task
@@ -153,6 +153,8 @@ def _changes(
         yield f"--mem={memory // 2}M", with_request(job, memory_per_node=memory // 2)
     elif (by_cpu := wanted.memory_per_cpu or 0) > 1:
         yield f"--mem-per-cpu={by_cpu // 2}M", with_request(job, memory_per_cpu=by_cpu // 2)
+    elif (by_gpu := wanted.memory_per_gpu or 0) > 1:
+        yield f"--mem-per-gpu={by_gpu // 2}M", with_request(job, memory_per_gpu=by_gpu // 2)
 
 
 def _limit(job: PendingJob, snapshot: OnNodes) -> int:
@@ -329,6 +331,9 @@ def _tres(
             counts["mem"] = (after.memory_per_node or 0) * after.nodes
         elif before.memory_per_node:
             counts["mem"] = _scaled(tres["mem"], after.nodes, before.nodes)
+        elif before.memory_per_gpu and after.memory_per_gpu:
+            sizes = (one.gpu_count * (one.memory_per_gpu or 0) for one in (after, before))
+            counts["mem"] = _scaled(tres["mem"], *sizes)
         else:
             by_cpu = (after.memory_per_cpu or 1), (before.memory_per_cpu or 1)
             counts["mem"] = _scaled(tres["mem"], after.cpus * by_cpu[0], before.cpus * by_cpu[1])

@@ -184,7 +184,7 @@ def _common_fields(slurm_job: SlurmJob, settings: SelectSettings) -> PendingJob:
 def _adjusted_request(request: ResourceRequest, settings: SelectSettings) -> ResourceRequest:
     """Return the request; if memory is not counted, for 1 MiB, which is always free."""
     if not settings.counts_memory:
-        request = msgspec.structs.replace(request, memory_per_node=1, memory_per_cpu=None)
+        request = request.with_memory(per_node=1)
     if not settings.whole_nodes:
         return request
     return msgspec.structs.replace(request, exclusive=True, shared=False)

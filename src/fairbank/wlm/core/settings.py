@@ -179,7 +179,7 @@ class WlmSettings(msgspec.Struct, frozen=True, kw_only=True):
     def placed_request(self, wanted: ResourceRequest) -> ResourceRequest:
         """Return the request as a placement has to fulfil it, by SelectType and its parameters."""
         if not self.scheduling.counts_memory:  # 1 MiB is always free
-            wanted = msgspec.structs.replace(wanted, memory_per_node=1, memory_per_cpu=None)
+            wanted = wanted.with_memory(per_node=1)
         if self.scheduling.whole_nodes:
             wanted = msgspec.structs.replace(wanted, exclusive=True, shared=False)
         return wanted

@@ -195,6 +195,11 @@ def build(options: Mapping[str, str], lab: World | None = None, **fields: Any) -
             "wanted",
             {"cpus_per_gpu": 4, "memory_per_gpu": 100, "cpus": 8},
         ),
+        (
+            {"gpus-per-task": "2", "ntasks": "3", "cpus-per-gpu": "2"},
+            "wanted",
+            {"cpus_per_task": 4, "cpus": 12},
+        ),
         ({"gpus": "2", "mem-per-gpu": "1", "mem": "1"}, "error", "memory_per_gpu"),
         ({"gres": "none"}, "wanted", {"gpus": ()}),
         ({"uid": "1"}, "error", "--uid"),

@@ -143,7 +143,11 @@ def _nodes(text: str, name: str, context: ChangeContext) -> Mapping[str, Any]:
 
 
 def _memory(field: str, other: str) -> Change:
-    return lambda text, name, context: {field: v.memory(text, name), other: None}
+    return lambda text, name, context: {
+        field: v.memory(text, name),
+        other: None,
+        "memory_per_gpu": None,
+    }
 
 
 def _hosts(field: str) -> Change:

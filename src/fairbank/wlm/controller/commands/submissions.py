@@ -15,7 +15,12 @@ from fairbank.core.hostlist import expand
 from fairbank.core.submission.file_patterns import expand_pattern
 from fairbank.core.submission.gpus import requested_gpus
 from fairbank.core.submission.options import read_values
-from fairbank.core.submission.resources import node_range, requested_tasks, required_hosts
+from fairbank.core.submission.resources import (
+    cpus_per_task,
+    node_range,
+    requested_tasks,
+    required_hosts,
+)
 from fairbank.core.submission.script import check_script
 from fairbank.core.submission.support import check_supported
 from fairbank.core.submission.values import RESOURCE_LIMITS
@@ -90,10 +95,10 @@ def resource_request(values: Mapping[str, Any]) -> ResourceRequest:
     else:
         per_node = values.get("ntasks-per-node")
         tasks = tasks or (nodes.least * per_node if per_node else None)
-    cpus_per_task, cpus_per_node = values.get("cpus-per-task", 1), values.get("mincpus", 1)
+    of_task, of_node = cpus_per_task(values), values.get("mincpus", 1)
     if tasks and per_node:
         # Each node runs the tasks that the others have no place for.
-        cpus_per_node = max(cpus_per_node, cpus_per_task * (tasks - per_node * (nodes.least - 1)))
+        of_node = max(of_node, of_task * (tasks - per_node * (nodes.least - 1)))
     memory, per_cpu, per_gpu = map(values.get, ("mem", "mem-per-cpu", "mem-per-gpu"))
     gpus = requested_gpus(values)
     per_task, total = as_gpus(gpus.per_task), as_gpus(filter(None, [gpus.total]))
@@ -110,8 +115,8 @@ def resource_request(values: Mapping[str, Any]) -> ResourceRequest:
         max_nodes=nodes.most,
         tasks=tasks,
         tasks_per_node=per_node,
-        cpus_per_task=cpus_per_task,
-        cpus_per_node=cpus_per_node,
+        cpus_per_task=of_task,
+        cpus_per_node=of_node,
         memory_per_node=ALL_MEMORY if 0 in (per_cpu, per_gpu) else memory,
         memory_per_cpu=per_cpu or None,
         gpus=as_gpus(gpus.per_node or ()),

@@ -9,7 +9,12 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import expand
 from fairbank.core.submission.gpus import requested_gpus
 from fairbank.core.submission.options import read_values
-from fairbank.core.submission.resources import requested_tasks, step_nodes, tasks_per_node_of_step
+from fairbank.core.submission.resources import (
+    cpus_per_task,
+    requested_tasks,
+    step_nodes,
+    tasks_per_node_of_step,
+)
 from fairbank.core.submission.support import check_supported
 from fairbank.core.submission.values import Distribution, NodeRange
 from fairbank.wlm.controller.commands.submissions import as_gpus, check_words
@@ -64,7 +69,7 @@ def _step_request(request: CreateStepRequest, values: Mapping[str, Any]) -> Step
     return StepRequest(
         name=values.get("job-name") or (request.arguments or ("",))[0].rpartition("/")[2],
         tasks=tasks or (len(named) if is_arbitrary else None),
-        cpus_per_task=values.get("cpus-per-task", 1),
+        cpus_per_task=cpus_per_task(values),
         tasks_per_node=tasks_per_node_of_step(values),
         nodes=nodes.least if has_nodes else None,
         nodes_max=nodes.most if has_nodes else None,
