@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from tests.support.conditions import wait_until
 from tests.support.figures import LogFigure
 from tests.wlm.commands.shell import Shell, sh
-from tests.wlm.controller.small_cluster import SmallCluster
+from tests.wlm.controller.small_cluster import SETTINGS, SmallCluster
 from tests.wlm.controller.test_kill_campaign import KillCampaign
 
 SCRIPT = "echo start >>{0}.$SLURM_PROCID; seq 500; sleep 0.{1}; echo end >>{0}.$SLURM_PROCID"
 SRUNS_AT_ONCE = 4
+REASONS = (
+    r"srun: error: n[12]: tasks? [01](-1|,1)?: (Killed|Terminated)",
+    r"srun: error: StepId=\d+\.0 has ended: (CANCELLED|FAILED)",
+    r"srun: error: the step daemon on node n[12] has ended before its step",
+    r"srun: error: (.*: )?Unable to contact slurm controller \(connect failure\)",
+    r"srun: error: Job allocation \d+ has been revoked \([A-Z_]+\)",
+    r"srun: error: Unable to create step for job \d+: .+",
+)
+"""What an srun says whose tasks were killed, or could not be followed."""
+_WORDS = {137: "Killed", 143: "Terminated"}
 
 
 class StepKills(KillCampaign):
@@ -33,9 +43,10 @@ class StepKills(KillCampaign):
     def submit(self) -> None:
         number = len(self.sruns)
         script = SCRIPT.format(f"task{number}", self.random.randrange(1, 4))
-        with self.output(number).open("w") as output:
+        errors = self.output(number).with_suffix(".err")
+        with self.output(number).open("w") as output, errors.open("w") as error:
             words = ("srun", "-J", f"srun{number}", "-l", "-n", "2", *sh(script))
-            self.sruns.append(self.shell.start(*words, stdout=output, stderr=subprocess.DEVNULL))
+            self.sruns.append(self.shell.start(*words, stdout=output, stderr=error))
 
     def running(self) -> int:
         """Return how many sruns have not ended."""
@@ -55,13 +66,6 @@ class StepKills(KillCampaign):
             return "srun"
         return super().kill()
 
-    def cancel_abandoned(self) -> None:
-        """Cancel the jobs of sruns that were killed. They would keep their nodes."""
-        names = [f"srun{number}" for number in self.killed]
-        if names:
-            with Controller(self.cluster.directory) as controller:
-                requests.change_jobs(controller, "cancel", [], filter={"names": names})
-
     def directories(self) -> list[Path]:
         """Return the directories of the steps that the nodes have not forgotten."""
         return [*self.cluster.directory.glob("nodes/*/jobs/*/steps/*")]
@@ -80,9 +84,23 @@ class StepKills(KillCampaign):
         for rank in range(2):
             own = [line for line in shown if line.startswith(f"{rank}:")]
             assert own == [f"{rank}: {one}" for one in range(1, len(own) + 1)]  # W11
-        if self.sruns[number].returncode == 0:
+        code = self.sruns[number].returncode
+        if code == 0:
             assert (len(shown), ends) == (1_000, {("end",)})
-        return self.sruns[number].returncode
+        else:  # its tasks were killed, or it says why it could not follow them
+            errors = self.output(number).with_suffix(".err").read_text()
+            assert any(re.search(reason, errors) for reason in REASONS), (code, errors)
+            assert code == 1 or f": {_WORDS[code]}" in errors, (code, errors)
+        return code
+
+
+@pytest.fixture
+def own_cluster(tmp_path: Path) -> Iterator[SmallCluster]:
+    """Cluster on which the jobs of killed sruns end by InactiveLimit."""
+    one = SmallCluster(tmp_path, SETTINGS.replace("[jobs]", "[jobs]\ninactive_limit = 1"))
+    one.start()
+    yield one
+    one.close()
 
 
 @pytest.mark.campaign
@@ -101,7 +119,6 @@ def test_kills_start_no_step_twice_and_lose_no_line(
             campaign.submit()
         wait_until(lambda: [*campaign.running_steps()], "a step", seconds=120)
         kills[campaign.kill()] += 1
-        campaign.cancel_abandoned()
         wait_until(lambda: campaign.running() < SRUNS_AT_ONCE, "an end", seconds=120)
     with Controller(own_cluster.directory) as controller:
         checks = controller.request("check")["checks"]
