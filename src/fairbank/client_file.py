@@ -1,4 +1,4 @@
-"""Client settings in the files of a user and of a site."""
+"""Client settings in the files of a user and of a site, and the directories of a user."""
 
 from __future__ import annotations
 
@@ -25,10 +25,40 @@ KEYS = {
 """Keys of a client file. In the environment they are in capitals, after FAIRBANK_."""
 
 
+def user_directory(environ: Mapping[str, str], variable: str, default: str) -> str:
+    """Return the directory that a variable names, else the default.
+
+    As the specification demands, a relative path in the variable is ignored. The result is empty
+    if the user has no home directory.
+
+    Args:
+        environ: the environment.
+        variable: its name, such as XDG_CACHE_HOME.
+        default: a path in the home directory, such as ~/.cache.
+    """
+    own = os.path.expanduser(default)
+    paths = (environ.get(variable, ""), own)
+    return next((path for path in paths if path.startswith("/")), "")
+
+
+def state_directory(environ: Mapping[str, str]) -> str:
+    """Return the directory for the state of a user's programs.
+
+    Raises InvalidInput if the user has no home directory.
+    """
+    if path := user_directory(environ, "XDG_STATE_HOME", "~/.local/state"):
+        return path
+    raise InvalidInput(
+        "you have no home directory",
+        field="XDG_STATE_HOME",
+        remedy="name a directory of yours in it, such as XDG_STATE_HOME=/var/tmp/$(id -u)",
+    )
+
+
 def user_file(environ: Mapping[str, str]) -> str:
-    """Return the path of the user's file."""
-    config = environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return f"{config}/fairbank/client.toml"
+    """Return the path of the user's file; empty for a user without a home directory."""
+    config = user_directory(environ, "XDG_CONFIG_HOME", "~/.config")
+    return config and f"{config}/fairbank/client.toml"
 
 
 def read_client_file(path: str) -> dict[str, str]:

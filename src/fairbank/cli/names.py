@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from fairbank.cli.framework.host import user_name
+from fairbank.client_file import user_directory
 from fairbank.core.errors import FairbankError
 from fairbank.report.cells import plain
 from fairbank.rest.client import Client
@@ -139,10 +140,10 @@ def is_plain_word(word: str) -> bool:
 
 
 def _cache_path(kind: str, settings: Settings, acting_as: str | None) -> str:
-    """Return the file for this kind, bank and user."""
-    directory = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    """Return the file for this kind, bank and user; empty without a home directory."""
+    directory = user_directory(os.environ, "XDG_CACHE_HOME", "~/.cache")
     user = f"{settings.address} {os.geteuid()} {acting_as} {settings.token_file}"
-    return os.path.join(directory, "fairbank", f"{kind}-{crc32(user.encode()):08x}")
+    return directory and f"{directory}/fairbank/{kind}-{crc32(user.encode()):08x}"
 
 
 class NameCache:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 
+from fairbank.client_file import state_directory, user_directory
 from fairbank.core.time import Instant
 from fairbank.rest.server.unix_socket import is_listening
 from fairbank.service.settings import BankSettings, read_settings
@@ -27,15 +28,20 @@ class SystemClock:
 
 
 def default_directory() -> Path:
-    """Return the directory of a user's own bank."""
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "fairbank"
+    """Return the directory of a user's own bank.
+
+    Raises InvalidInput if the user has no home directory.
+    """
+    return Path(state_directory(os.environ)) / "fairbank"
 
 
 def default_settings() -> Path:
     """Return the settings named in the environment, else the user's own, else the site's."""
-    named = os.environ.get("FAIRBANK_CONFIG")
-    own = default_directory() / "fairbank.toml"
-    return Path(named) if named else own if own.exists() else Path(SITE_SETTINGS)
+    if named := os.environ.get("FAIRBANK_CONFIG"):
+        return Path(named)
+    state = user_directory(os.environ, "XDG_STATE_HOME", "~/.local/state")
+    own = Path(state, "fairbank", "fairbank.toml")
+    return own if state and own.exists() else Path(SITE_SETTINGS)
 
 
 def settings_file(config: str | None) -> Path:

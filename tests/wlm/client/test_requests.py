@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -150,6 +151,24 @@ def test_directory_is_that_of_variable_user_file_own_cluster_or_site(
     monkeypatch.delenv("FAIRBANK_CLUSTER")
     with pytest.raises(InvalidInput, match="'speed' is not a setting"):
         cluster_directory()
+
+
+def test_relative_path_in_the_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRBANK_CLUSTER", "relative/queue")
+    with pytest.raises(InvalidInput, match="relative path") as refused:
+        cluster_directory()
+    assert refused.value.field == "FAIRBANK_CLUSTER"
+
+
+def test_user_without_a_home_directory_names_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for an unknown user id
+    monkeypatch.delenv("FAIRBANK_CLUSTER", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    with pytest.raises(InvalidInput, match="no home directory") as refused:
+        cluster_directory()
+    assert refused.value.field == "XDG_STATE_HOME"
+    monkeypatch.setenv("XDG_STATE_HOME", "/var/tmp/me")
+    assert cluster_directory() == "/var/tmp/me/fairbank/cluster"
 
 
 def test_command_waits_while_too_many_connect(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ DAEMONS = ("bank", "agent", "node", "controller")
 class RunningCluster:
     """Cluster in `home/q`. Commands have the environment that `fairbank env` prints.
 
-    `before` are words before each command, which run it.
+    `before` are words before each command, which run it. The umask is that of users who have a
+    group of their own.
     """
 
     def __init__(self, home: Path, before: Sequence[str] = ()) -> None:
@@ -56,6 +57,7 @@ class RunningCluster:
             text=True,
             check=False,
             timeout=150,
+            umask=0o002,
         )
 
     def states(self) -> dict[str, dict[str, Any]]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from fairbank.client_file import KEYS, SITE_FILE, read_client_file, user_file
+from fairbank.client_file import KEYS, SITE_FILE, read_client_file, user_directory, user_file
 from fairbank.core.errors import InvalidInput
 from fairbank.core.os_errors import translate_os_error
 from fairbank.rest.client import Address, MungeSigner, Signer, TokenSigner, parse_address
@@ -102,9 +102,9 @@ def _own_bank(environ: Mapping[str, str]) -> str | None:
 
     Uses os.path, because importing pathlib would cost 9 ms.
     """
-    state = environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    path = os.path.join(state, "fairbank", "fairbank.toml")
-    return path if os.path.exists(path) else None
+    state = user_directory(environ, "XDG_STATE_HOME", "~/.local/state")
+    path = f"{state}/fairbank/fairbank.toml"
+    return path if state and os.path.exists(path) else None
 
 
 def _address_in(path: str | None, field: str, known: Mapping[str, str]) -> dict[str, str]:

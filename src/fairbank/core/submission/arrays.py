@@ -9,9 +9,9 @@ from typing import NamedTuple
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import TASKS_MAX
 
-_BRACKETS = re.compile(r"\[([^][]+)\](%\d{1,7})?", re.ASCII)
-_FORM = re.compile(r"([^][%]+)(?:%(\d{1,7}))?", re.ASCII)
-_PART = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", re.ASCII)
+_BRACKETS = re.compile(r"\[([^][]+)\](%\d{1,10})?", re.ASCII)
+_FORM = re.compile(r"([^][%]+)(?:%(\d{1,10}))?", re.ASCII)
+_PART = re.compile(r"(\d{1,10})(?:-(\d{1,10})(?::(\d{1,10}))?)?", re.ASCII)
 _REMEDY = "write numbers and ranges, such as 1,5-8, 0-15:4 or 1-100%10"
 
 

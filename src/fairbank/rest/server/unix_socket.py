@@ -60,11 +60,13 @@ def _check_directory(directory: Path) -> None:
         directory.mkdir()
         directory.chmod(0o755)  # whatever the umask
     status = directory.stat()
-    if status.st_uid not in (0, os.geteuid()) or can_others_change(status.st_mode):
+    is_foreign = status.st_uid not in (0, os.geteuid())
+    if is_foreign or can_others_change(status.st_mode):
+        remedy = f"chown it to the bank's user; chmod go-w {directory}"
         raise Forbidden(
             f"others can replace a socket in {directory}",
             field="socket",
-            remedy=f"chown it to the bank's user; chmod go-w {directory}",
+            remedy=remedy if is_foreign else f"chmod go-w {directory}",
         )
 
 

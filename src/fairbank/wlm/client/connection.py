@@ -10,7 +10,13 @@ import time
 from types import TracebackType
 from typing import Any
 
-from fairbank.client_file import SITE_FILE, read_client_file, user_file
+from fairbank.client_file import (
+    SITE_FILE,
+    read_client_file,
+    state_directory,
+    user_directory,
+    user_file,
+)
 from fairbank.core import errors
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.wlm.protocol.frames import (
@@ -35,14 +41,26 @@ def cluster_directory() -> str:
     """Return the directory of the cluster: the first that is named by FAIRBANK_CLUSTER or the
     user's client file, is the user's own and exists, or is named by the client file of the site.
 
-    A text that is no absolute path is the name of a cluster beside Slurm.
+    A text without a slash is the name of a cluster beside Slurm.
+
+    Raises:
+        InvalidInput: FAIRBANK_CLUSTER is a relative path, or no directory is named and the user
+            has no home directory.
     """
-    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    own = os.path.join(state, "fairbank", "cluster")
-    named = _path(os.environ.get("FAIRBANK_CLUSTER")) or _path_in(user_file(os.environ))
-    if named or os.path.isdir(own):
-        return named or own
-    return _path_in(SITE_FILE) or own
+    text = os.environ.get("FAIRBANK_CLUSTER", "")
+    if "/" in text and not text.startswith("/"):
+        raise InvalidInput(
+            f"{text[:80]!a} is a relative path",
+            field="FAIRBANK_CLUSTER",
+            remedy="write the whole path of the directory, from / on",
+        )
+    if named := _path(text) or _path_in(user_file(os.environ)):
+        return named
+    state = user_directory(os.environ, "XDG_STATE_HOME", "~/.local/state")
+    own = f"{state}/fairbank/cluster"
+    if state and os.path.isdir(own):
+        return own
+    return _path_in(SITE_FILE) or f"{state_directory(os.environ)}/fairbank/cluster"
 
 
 def _path_in(file: str) -> str | None:

@@ -75,6 +75,7 @@ def _up(context: Context, options: Namespace) -> int:
     from fairbank.cli.commands.cluster.settings_files import read_wlm_settings
 
     directory = find_directory(options.dir)
+    os.umask(os.umask(0o077) | 0o022)  # no group may replace sockets and files of the daemons
     directory.prepare()
     former = directory.settings.read_bytes() if directory.settings.exists() else None
     lock = directory.lock_or_wait(START_SECONDS)
