@@ -49,7 +49,8 @@ SHELLS: Mapping[str, str] = {
     "rest.client.bulk_reports",
     "rest.auth": "core",
     "rest.auth.authenticator": "core bank service rest rest.auth",
-    "rest.server": "core service rest rest.schemas rest.auth rest.server.unix_socket",
+    "rest.server": "core service rest rest.schemas rest.auth rest.server.unix_socket "
+    "rest.server.daemon_tasks",
     "rest.server.unix_socket": "core",
     "rest.server.daemon_tasks": "",
     "statefile": "core",

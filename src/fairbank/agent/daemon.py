@@ -27,7 +27,7 @@ from fairbank.agent.reports.report import PendingReport, send_reports
 from fairbank.agent.settings import AgentSettings
 from fairbank.core.errors import FairbankError
 from fairbank.rest.client import Client, parse_address
-from fairbank.rest.server.daemon_tasks import DaemonTasks
+from fairbank.rest.server.daemon_tasks import DaemonTasks, limit_end
 from fairbank.rest.server.unix_socket import bind_unix
 
 _log = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ class Agent:
         loop, settings = asyncio.get_running_loop(), self._settings
         with contextlib.suppress(ValueError, RuntimeError):  # a test runs it in another thread
             for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, self._stopping.set)
+                loop.add_signal_handler(number, self._stop)
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self._close)
             await self._listen(stack)
@@ -111,6 +111,10 @@ class Agent:
             for job in self._jobs.values():
                 self._tasks.start(self._repeat(job))
             await self._stopping.wait()
+
+    def _stop(self) -> None:
+        limit_end()
+        self._stopping.set()
 
     async def _repeat(self, job: PeriodicJob) -> None:
         loop = asyncio.get_running_loop()

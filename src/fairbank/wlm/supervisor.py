@@ -26,6 +26,8 @@ STEADY_SECONDS = 60.0
 """Time after which an end is no failed start: the pause is then short again."""
 STOP_SECONDS = 20.0
 """Time that a daemon has to end after SIGTERM, before SIGKILL."""
+KILL_SECONDS = 5.0
+"""Longest wait for its end after SIGKILL."""
 LOG_BYTES, LOG_CHECK_SECONDS = 10 * 1024 * 1024, 60.0
 """Size at which a log is emptied, and the longest pause between two checks."""
 WRITE_AGAIN_SECONDS = 1.0
@@ -99,7 +101,9 @@ class SupervisedDaemon:
                 self._process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 self._process.kill()
-                self._process.wait()
+                # The others must end, too, if the kernel cannot end this one.
+                with suppress(subprocess.TimeoutExpired):
+                    self._process.wait(KILL_SECONDS)
 
     def limit_log(self) -> None:
         """Copy and empty a log that is large: the daemon appends, so it goes on at the new end.

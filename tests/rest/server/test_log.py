@@ -154,3 +154,13 @@ def log_at_all_levels() -> None:
     log = logging.getLogger("fairbank.test")
     for number, level in enumerate((50, 40, 30, 20, 10), 1):
         log.log(level, "line %d", number)
+
+
+def test_line_that_cannot_be_written_is_dropped_without_a_trace(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with open("/dev/full", "w", buffering=1) as full:
+        log_to(full, LogFormat.JSON)
+        logging.getLogger("fairbank.test").error("the disk is full")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())  # so that it can be closed
+    assert capfd.readouterr().err == ""

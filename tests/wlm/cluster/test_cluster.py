@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import fairbank
+from fairbank.cli.commands.cluster.directory import ClusterDirectory
 from fairbank.cli.framework.host import own_name
 from tests.rest.server.echo_server import needs_root
 from tests.support.conditions import wait_until
@@ -379,6 +380,28 @@ def test_down_needs_now_while_a_job_runs_and_gives_it_notice(cluster: RunningClu
     assert ANSWER.fullmatch(cluster.run("cluster", "up").stdout)
     assert cluster.slurm("squeue", "-h", "-o", "%i %t").split() == [waiting.strip(), "PD"]
     assert cluster.slurm("sinfo", "-h", "-o", "%a").split() == ["up"]
+
+
+def test_down_needs_no_controller_and_ends_no_job_without_one(cluster: RunningCluster) -> None:
+    go = cluster.home / "go"
+    number = cluster.slurm(
+        "sbatch", "--parsable", "--wrap", f"until [ -e {go} ]; do sleep 0.1; done"
+    )
+    number = number.strip()
+    wait_until(lambda: "R" in cluster.slurm("squeue", "-h", "-o", "%t"), "the job to run")
+    directory = ClusterDirectory(cluster.directory)
+    directory.controller_socket.unlink()
+    refused = cluster.run("cluster", "down")
+    message = " ".join(refused.stderr.split())
+    assert (refused.returncode, f"1 job runs: {number}" in message) == (7, True)
+    assert "fairbank cluster down --now" in message
+    go.touch()
+    wait_until(lambda: not directory.left_jobs(), "the job to end")
+    ended = cluster.run("cluster", "down")
+    assert (ended.returncode, ended.stdout) == (0, f"the cluster in {cluster.directory} is down\n")
+    assert cluster.processes() == set()
+    assert cluster.traces() == []
+    assert ANSWER.fullmatch(cluster.run("cluster", "up").stdout)
 
 
 def test_cluster_without_bank_runs_jobs(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 
 from fairbank.core.errors import FairbankError
@@ -31,8 +32,13 @@ def run_daemon(program: str, argument: str, serve: Serve) -> int:
     log_to(sys.stderr)
     tune_garbage_collector()
     try:
-        asyncio.run(serve(Path(sys.argv[1]), lambda: print("ready", flush=True)))
+        asyncio.run(serve(Path(sys.argv[1]), _print_ready))
     except FairbankError as error:
         print(f"{error.message}; {error.remedy}", file=sys.stderr)
         return error.exit_code
     return 0
+
+
+def _print_ready() -> None:
+    with suppress(OSError):  # the disk of the log is full
+        print("ready", flush=True)

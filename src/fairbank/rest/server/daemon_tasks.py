@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import logging
 from collections.abc import Callable, Coroutine
 
+END_SECONDS = 15.0
+"""Time for the end of a daemon: the supervisor of a cluster kills it after 20 s."""
+CLOSE_SECONDS = 10.0
+"""Time that tasks have to end after they are cancelled."""
+
 _log = logging.getLogger(__name__)
+
+
+def limit_end(seconds: float = END_SECONDS) -> None:
+    """End the process after some seconds, whatever its threads and peers do by then.
+
+    It writes what it waits for to the standard error.
+    """
+    faulthandler.dump_traceback_later(seconds, exit=True)
 
 
 class DaemonTasks:
@@ -35,9 +49,10 @@ class DaemonTasks:
             task.cancel()
 
     async def close(self) -> None:
-        """Cancel all tasks, and wait for their ends."""
+        """Cancel all tasks, and wait for their ends, but not for long."""
         self.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
 
     def _end(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

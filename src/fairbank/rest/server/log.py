@@ -55,6 +55,13 @@ def _printable(line: str) -> str:
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
 
 
+class _LogFile(logging.StreamHandler[TextIO]):
+    """Log file, or a terminal."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  a name of logging
+        """Drop the record: the disk is full, and a trace would go there, too."""
+
+
 class _Syslog(SysLogHandler):
     """Syslog of this host, by the severity of each record."""
 
@@ -119,7 +126,7 @@ def _level(word: str) -> int:
 def log_to(stream: TextIO, form: LogFormat = LogFormat.JSON) -> None:
     """Send all log records to `stream`; with AUTO on a terminal, only warnings and errors."""
     is_terminal = form is LogFormat.AUTO and stream.isatty()
-    handler = logging.StreamHandler(stream)
+    handler = _LogFile(stream)
     handler.setFormatter(ShortLines() if is_terminal or form is LogFormat.SHORT else JsonLines())
     logging.basicConfig(
         handlers=[handler], level=logging.WARNING if is_terminal else logging.INFO, force=True

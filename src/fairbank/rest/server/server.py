@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any, cast
 
 import uvicorn
@@ -20,6 +21,7 @@ from fairbank.core.errors import Conflict, FairbankError, InvalidInput
 from fairbank.rest.app import create_app
 from fairbank.rest.context import AppContext
 from fairbank.rest.report_dispatch import ReportDispatch
+from fairbank.rest.server.daemon_tasks import limit_end
 from fairbank.rest.server.http_protocol import server_config
 from fairbank.rest.server.middleware import Middleware
 from fairbank.rest.server.open_files import connections_max, raise_limit, shortage
@@ -29,6 +31,8 @@ from fairbank.service.write_queue.queue import WriteQueue
 
 PORT_MAX = 65_535
 CLOSE_SECONDS = 0.1
+END_SECONDS = 60.0
+"""Time for its end: 30 s for requests, and what was queued by then is written."""
 
 _log = logging.getLogger(__name__)
 
@@ -122,6 +126,10 @@ class HttpServer(uvicorn.Server):
             _log.info("ready")
             if self._ready is not None:
                 self._ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        limit_end(END_SECONDS)
+        super().handle_exit(sig, frame)
 
     async def on_tick(self, counter: int) -> bool:
         return await super().on_tick(counter) or self._queue.failure is not None

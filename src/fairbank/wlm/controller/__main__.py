@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from fairbank.rest.server.daemon_program import run_daemon
@@ -27,7 +28,8 @@ async def _serve(directory: Path, ready: Callable[[], None]) -> None:
 
 if __name__ == "__main__":
     code = run_daemon("fairbank.wlm.controller", "DIRECTORY", _serve)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with suppress(OSError):  # the disk of the log is full
+        sys.stdout.flush()
+        sys.stderr.flush()
     # All is stored and closed. Python would wait for the thread of a pass whose plan is dropped.
     os._exit(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,8 @@ def _serve(context: Context, options: Namespace) -> int:
     from fairbank.setup import server
 
     def ready(addresses: Sequence[str]) -> None:
-        context.note(f"The bank listens at {' and '.join(addresses)}")
+        with suppress(OSError):  # the disk of the log is full
+            context.note(f"The bank listens at {' and '.join(addresses)}")
 
     return server.run(options.config, port=options.port, ready=ready)
 

@@ -21,6 +21,8 @@ LOCK, LINKS, STATE = "lock", "bin", "supervisor.json"
 _SOCKET_BYTES = 107  # sun_path, less its NUL
 STOP_SECONDS = 120.0
 """Longest time that the end of all daemons may take: each has 20 s before it is killed."""
+_ASK_SECONDS = 5.0
+"""Pause between two requests to end, of which the supervisor needs one."""
 
 
 class ClusterDirectory(NamedTuple):
@@ -173,15 +175,16 @@ class ClusterDirectory(NamedTuple):
         """
         import signal
 
-        deadline, is_asked = time.monotonic() + STOP_SECONDS, False
+        ask_at = time.monotonic()
+        deadline = ask_at + STOP_SECONDS
         while self.is_up():
             state = self.supervisor()
-            if state and not is_asked:
+            if state and time.monotonic() >= ask_at:
                 with suppress(ProcessLookupError):
                     os.kill(state["pid"], signal.SIGTERM)
-                is_asked = True
+                ask_at = time.monotonic() + _ASK_SECONDS
             if time.monotonic() > deadline:
-                remedy = f"see {self.path}/log, and repeat the command"
+                remedy = f"see {self.path}/log, and repeat: fairbank cluster down --now"
                 raise Conflict(f"the daemons have not ended in {STOP_SECONDS:.0f} s", remedy=remedy)
             time.sleep(0.02)
         self.remove_traces()

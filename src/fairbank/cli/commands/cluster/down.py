@@ -49,18 +49,23 @@ def _down(context: Context, options: Namespace) -> int:
             )
         context.print_text(f"the cluster in {directory.path} is not up")
         return 0
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            _await_controller(directory)
         try:
             with Controller(directory.path) as controller:
                 _check_jobs(controller, directory, now=options.now)
             break
         except Unavailable as error:
-            if not options.now:
-                raise
             silence = error.message
-            _await_controller(directory)
     else:
-        context.note(f"Running jobs go on: {silence}")
+        # It may be half down: what runs is seen without the controller.
+        if (left := directory.left_jobs()) and not options.now:
+            raise Conflict(
+                f"{_count(left)}: {', '.join(left[:_NAMED_MAX])}; and there is {silence}",
+                remedy="let them go on without the cluster: fairbank cluster down --now",
+            )
+        context.note(f"Running jobs go on: {silence}" if left else silence.capitalize())
     directory.stop()
     context.print_text(f"the cluster in {directory.path} is down")
     return 0
@@ -112,7 +117,10 @@ def _close_partitions(controller: Controller, file: Path) -> None:
 
     partitions = rows(controller, "partitions", ["name", "state"]).rows or ()
     names = [name for name, state in partitions if state == "UP"]
-    file.write_text(json.dumps(names))
+    try:
+        file.write_text(json.dumps(names))
+    except OSError as error:
+        raise Unavailable(f"cannot write {file}: {error.strerror}") from error
     _set_state(controller, names, "DOWN")
 
 

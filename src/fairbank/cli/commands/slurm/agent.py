@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.framework.command import Command, Noun
@@ -55,9 +56,9 @@ def _run(context: Context, options: Namespace) -> int:
     from fairbank.slurm.agent_settings import read_agent_settings, settings_file
 
     def ready(sockets: Sequence[str]) -> None:
-        context.note(
-            f"The agent listens for slurmctld at {sockets[0]}, and for status at {sockets[1]}"
-        )
+        text = f"The agent listens for slurmctld at {sockets[0]}, and for status at {sockets[1]}"
+        with suppress(OSError):  # the disk of the log is full
+            context.note(text)
 
     settings = read_agent_settings(settings_file(options.config))
     log_to(sys.stderr, LogFormat(settings.log))
