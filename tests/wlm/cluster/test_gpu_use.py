@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,6 +67,11 @@ def use(lab: RunningCluster, command: str, job: str) -> list[str]:
     return lab.try_slurm(command, *words, "-n", "-P", "-j", job, "-o", columns).stdout.splitlines()
 
 
+def charged_rows(lab: RunningCluster, job: str) -> list[dict[str, Any]]:
+    rows = json.loads(lab.run("eff", job, "--json").stdout)["data"]
+    return [row for row in rows if row["charged"]]
+
+
 def run_until_measured(lab: RunningCluster, *options: str) -> str:
     """Run a job with a step until its use is known, and return its number."""
     go = Path(lab.home, "go")
@@ -94,7 +100,8 @@ def test_use_is_that_of_the_step_that_has_the_gpu(lab: RunningCluster) -> None:
 
 def test_gpus_that_would_have_been_enough_have_their_price(lab: RunningCluster) -> None:
     job = run_until_measured(lab, "--gpus=2", "--time=1:00:00")
-    (row,) = json.loads(lab.run("eff", job, "--json").stdout)["data"]
+    wait_until(lambda: charged_rows(lab, job), "the charge of the job")
+    (row,) = charged_rows(lab, job)
     assert "gres/gpu=2" in row["tres"]
     assert "gres/gpu=1" in row["enough"]["tres"]  # 0.6 and 0.2 of the time
     assert 0 < row["enough"]["cost"] < row["cost"]

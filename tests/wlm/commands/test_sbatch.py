@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import sys
 import time
@@ -223,7 +224,9 @@ def test_script_that_is_none_is_refused_in_words_of_slurm(
     content, sentences = BAD_SCRIPTS[name]
     Path("job.sh").write_bytes(content)
     lines = "".join(f"sbatch: error: {sentence}\n" for sentence in sentences)
-    assert command("sbatch", "job.sh") == (1, "", lines)
+    result = command("sbatch", "job.sh")
+    assert (result.code, result.out) == (1, "")
+    assert re.fullmatch(re.escape(lines) + "sbatch: (write|run|convert) .+\n", result.err)
     assert controller.requests == []
 
 

@@ -80,13 +80,14 @@ def _split(line: str, number: int, field: str) -> list[str]:
 
 def check_script(script: bytes) -> None:
     """Raise InvalidInput, with the sentences of sbatch, for what is no batch script."""
+    text, program = "write text that begins with #!/bin/sh", "run a program with --wrap"
     faults = (
-        (not script, "Batch script is empty!"),
-        (not script.strip(), "Batch script contains only whitespace!"),
-        (not script.startswith(b"#!"), _NOT_A_SCRIPT),
-        (b"\0" in script, _BINARY),
-        (b"\r\n" in script, _DOS),
+        (not script, "Batch script is empty!", text),
+        (not script.strip(), "Batch script contains only whitespace!", text),
+        (not script.startswith(b"#!"), _NOT_A_SCRIPT, program),
+        (b"\0" in script, _BINARY, program),
+        (b"\r\n" in script, _DOS, "convert it: sed -i 's/\\r$//' FILE"),
     )
-    for is_bad, sentence in faults:
+    for is_bad, sentence, remedy in faults:
         if is_bad:
-            raise InvalidInput(sentence, field="script")
+            raise InvalidInput(sentence, field="script", remedy=remedy)

@@ -20,6 +20,7 @@ from fairbank.wlm.client.step_stream import INPUT_WINDOW, StepStream, exit_statu
 from fairbank.wlm.commands.steps.background import Escapes, leave_terminal
 from fairbank.wlm.commands.steps.ending_signals import handled_signals
 from fairbank.wlm.commands.steps.step_output import StepOutput
+from fairbank.wlm.commands.steps.terminal import terminal_size
 from fairbank.wlm.protocol import frames
 from fairbank.wlm.protocol.frames import Frame
 
@@ -103,6 +104,8 @@ class StepRun:
         try:
             numbers = (signal.SIGWINCH, *forwarded)
             with handled_signals(numbers, self._break_request, also_ignored=True):
+                for stream in self._streams:  # what came while they connected
+                    self._receive(stream)
                 self._serve_all()
         finally:
             signal.set_wakeup_fd(-1)
@@ -119,7 +122,6 @@ class StepRun:
             # The nodes have the same one, also if two attach at once.
             wants_input = stream.has_input
             self._streams.append(stream)
-            self._receive(stream)
         if self._options.is_attached and os.isatty(0):
             self.send_size()
         if self._stdin is not None and not wants_input:
@@ -360,8 +362,7 @@ class StepRun:
     def send_size(self) -> None:
         """Tell the step the size of the terminal."""
         if self._options.has_terminal and self._streams:
-            columns, rows = os.get_terminal_size(0)
-            self._streams[0].send(frames.WINDOW_SIZE, 0, frames.SIZE.pack(rows, columns))
+            self._streams[0].send(frames.WINDOW_SIZE, 0, frames.SIZE.pack(*terminal_size()))
 
     def _print_state(self) -> None:
         ended = set(range(self._tasks)) - self._running - self._failed
