@@ -101,4 +101,5 @@ def test_tasks_of_a_launcher_end_with_their_cancelled_job(
     job = submit(cluster, f"{launcher} sh -c 'echo >>{started}; exec sleep 86400'")
     wait_until(lambda: started.exists() and started.stat().st_size == 8, "all tasks")
     cluster.slurm("scancel", job)
-    wait_until(lambda: cluster.processes() <= daemons, "all processes of the job to end")
+    # A launcher that passes SIGTERM on too early is killed only after KillWait, 30 s.
+    wait_until(lambda: cluster.processes() <= daemons, "all processes to end", seconds=90)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -122,8 +123,10 @@ def main() -> int:
     _complete_if_asked(name)
     code = run([*SHORT_NAMES.get(name, ()), *sys.argv[1:]])
     if "threading" not in sys.modules:
-        # No thread is left to wait for, and everything is written. Python would need some
-        # milliseconds to take its modules apart, a tenth of `fairbank run -- true`.
+        # No thread is left to wait for. Python would need some milliseconds to take its modules
+        # apart, a tenth of `fairbank run -- true`.
+        with suppress(OSError):
+            sys.stdout.flush()  # after Ctrl-C it may have lines
         os._exit(code)
     return code
 

@@ -95,13 +95,15 @@ def test_no_job_is_lost_or_runs_twice_over_kills_of_both_daemons(cluster: SmallC
         cluster.start_controller()
     wait_until(lambda: not cluster.busy_jobs(), "the end of all jobs")
     states = cluster.jobs()
-    runs = cluster.ask("runs", jobs=jobs)
     # A script that a killed node daemon had not started is requeued; what began ends once.
     assert {states[str(job)][0] for job in jobs} == {"COMPLETED"}
-    ended = [
-        run["record"]["request"]["number"] for run in runs if run["record"]["state"] != "REQUEUED"
-    ]
-    assert sorted(ended) == jobs
+
+    def ended() -> list[int]:
+        records = [run["record"] for run in cluster.ask("runs", jobs=jobs)]
+        return [one["request"]["number"] for one in records if one["state"] != "REQUEUED"]
+
+    wait_until(lambda: len(ended()) >= len(jobs), "the records of all ends")
+    assert sorted(ended()) == jobs
     assert sorted(cluster.lines()) == sorted(
         f"{round_}.{at}" for round_ in range(4) for at in range(5)
     )

@@ -167,15 +167,15 @@ def test_job_that_does_not_run_has_no_steps() -> None:
 # --- ends
 
 
-def test_end_of_a_step_that_is_heard_of_late_counts_from_its_tasks() -> None:
+def test_end_of_a_step_that_is_heard_of_late_is_that_of_its_last_task() -> None:
     world, job = world_with_job()
     step = world.step(job)
     begun = world.now
     world.advance(90)
-    for name in ("n0", "n1"):
+    for name, took in (("n0", 8.4), ("n1", 3.2)):
         seen = world.nodes[name].end_step(step.run, step.number, 0)
         assert seen.status.end is not None
-        end = structs.replace(seen.status.end, ended=begun.wall + 8.4, elapsed_seconds=8.4)
+        end = structs.replace(seen.status.end, ended=begun.wall + took, elapsed_seconds=took)
         world.event(ev.StepChanged(name, structs.replace(seen.status, end=end)))
     record = ended(world, step)
     assert (record.ended, record.elapsed) == (begun.wall + 8, 8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 from logging.handlers import SysLogHandler
 from typing import TextIO
 
@@ -59,7 +60,9 @@ class _LogFile(logging.StreamHandler[TextIO]):
     """Log file, or a terminal."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  a name of logging
-        """Drop the record: the disk is full, and a trace would go there, too."""
+        """Drop a record for which the disk has no space: a trace would go there, too."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
 
 
 class _Syslog(SysLogHandler):

@@ -70,6 +70,7 @@ class ControlGroups:
             if setting is not None:
                 setting(path)
         except OSError as error:
+            remove_group(str(path))  # the caller does not know its name yet
             raise translate_os_error(error, f"cannot create the control group {path}") from error
         return str(path)
 

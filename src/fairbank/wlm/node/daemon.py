@@ -76,8 +76,9 @@ class NodeDaemon:
             parts = await busy_parts(host.devices, host.root) if has_jobs else {}
             for node in nodes:
                 node.add_gpu_use(parts, since)
-                await node.sample()
             since = time.monotonic()
+            for node in nodes:
+                await node.sample()
 
 
 async def _watch_memory(nodes: list[NodeServer]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 
-FREE_PART = 20
-"""One part in so many of a disk stays free for others."""
+FREE_PART, FREE_BYTES = 20, 1 << 30
+"""One part in so many of a disk stays free for others, but no more than these bytes."""
 
 
 class StreamLog:
@@ -58,7 +58,8 @@ class StreamLog:
                 flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
                 self._file, self._file_start = os.open(self._path, flags, 0o600), begin
             disk = os.fstatvfs(self._file)
-            if disk.f_bavail - count // disk.f_frsize < disk.f_blocks // FREE_PART:
+            free = min(disk.f_blocks // FREE_PART, FREE_BYTES // disk.f_frsize)
+            if disk.f_bavail - count // disk.f_frsize < free:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             part, offset = memoryview(self._memory)[:count], begin - self._file_start
             try:

@@ -65,7 +65,8 @@ def _down(context: Context, options: Namespace) -> int:
                 f"{_count(left)}: {', '.join(left[:_NAMED_MAX])}; and there is {silence}",
                 remedy="let them go on without the cluster: fairbank cluster down --now",
             )
-        context.note(f"Running jobs go on: {silence}" if left else silence.capitalize())
+        what = "Running jobs go on" if left else "No job runs"
+        context.note(f"{what}: {silence}")
     directory.stop()
     context.print_text(f"the cluster in {directory.path} is down")
     return 0
@@ -117,9 +118,12 @@ def _close_partitions(controller: Controller, file: Path) -> None:
 
     partitions = rows(controller, "partitions", ["name", "state"]).rows or ()
     names = [name for name, state in partitions if state == "UP"]
+    new = file.with_name(f".{file.name}")
     try:
-        file.write_text(json.dumps(names))
+        new.write_text(json.dumps(names))
+        new.replace(file)  # no part of it stays on a full disk
     except OSError as error:
+        new.unlink(missing_ok=True)
         raise Unavailable(f"cannot write {file}: {error.strerror}") from error
     _set_state(controller, names, "DOWN")
 

@@ -80,9 +80,9 @@ def leave_terminal(step: StartedStep, options: str, own: Callable[[], None]) -> 
         raise InBackground((f"{step} goes on in the background{goes}", again))
     try:
         own()
-    except FairbankError:
+        os.write(owner, b"\n")
+    except (FairbankError, OSError, KeyboardInterrupt):
         os._exit(1)
-    os.write(owner, b"\n")
     os.close(owner)
     os.close(is_owner)
     os.setsid()

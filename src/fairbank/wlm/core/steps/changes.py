@@ -18,7 +18,6 @@ from fairbank.wlm.protocol.messages import (
     EndStep,
     ForgetStep,
     RunOutcome,
-    RunUsage,
     StepStatus,
 )
 
@@ -56,8 +55,7 @@ def _record(tx: Transition, node: str, seen: StepStatus) -> None:
         tx.send(node, EndStep(run=seen.run, step=seen.step, reason=ENDED_BY_CONTROLLER))
     else:
         # The step has ended with its run, which did not wait for the nodes.
-        usage = RunUsage().with_node(seen.end.usage)
-        tx.record_usage(StepUsage(f"{seen.run}.{seen.step}", node, usage))
+        tx.record_usage(StepUsage(f"{seen.run}.{seen.step}", node, seen.end.usage))
     if seen.end is not None:
         tx.send(node, ForgetStep(run=seen.run, step=seen.step))
 
@@ -66,9 +64,12 @@ def _end_on(tx: Transition, step: WlmStep, node: str, outcome: RunOutcome | None
     """Note that no task of a step is left on a node. `outcome` None: the node has lost them."""
     status = SIGKILL if outcome is None or outcome.status is None else outcome.status
     usage = None if outcome is None else outcome.usage
+    ended = tx.now if outcome is None else end_time(outcome, step.started, tx.now)
+    ended = later(step.ended or ended, ended)
     step = msgspec.structs.replace(
         step,
         left=tuple(other for other in step.left if other != node),
+        ended=ended,
         status=worse_status(step.status, status),
         usage=step.usage if usage is None else step.usage.with_node(usage),
     )
@@ -76,7 +77,6 @@ def _end_on(tx: Transition, step: WlmStep, node: str, outcome: RunOutcome | None
         tx.put("steps", step.key, step)
         return
     job = tx.state.job_of(step.run)
-    ended = tx.now if outcome is None else end_time(outcome, step.started, tx.now)
     _close(tx, step, step.end or _state(step.status), None if job is None else job.run, ended)
     if job is not None and (run := job.active_run) is not None:
         tx.put_run(job, run, derived=max(run.derived, step.status))

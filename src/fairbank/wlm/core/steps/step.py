@@ -70,6 +70,7 @@ class WlmStep(msgspec.Struct, frozen=True, kw_only=True):
 
     started    time of its allocation
     left       nodes whose tasks have not ended
+    ended      end of the tasks that ended last, of the nodes that have reported; None: none has
     status     status of wait(2): that of a signal, else the highest of its tasks so far
     end        reason of the request that ended it; empty: none
     usage      that of the nodes that have ended
@@ -83,6 +84,7 @@ class WlmStep(msgspec.Struct, frozen=True, kw_only=True):
     grants: tuple[StepGrant, ...]
     started: Moment
     left: tuple[str, ...]
+    ended: Moment | None = None
     status: int = 0
     end: str = ""
     canceller: int | None = None

@@ -63,7 +63,6 @@ async def _output(*command: str) -> str:
         output, _ = await asyncio.wait_for(process.communicate(), _QUERY_SECONDS)
     except TimeoutError:
         with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+            process.kill()  # its end is not awaited: a lost GPU can keep it in the kernel
         return ""
     return "" if process.returncode else output.decode(errors="replace")
