@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,10 @@ from fairbank.wlm.protocol.frames import (
     Frame,
     encode_frame,
 )
+from fairbank.wlm.stepd.poller import Poller
 from fairbank.wlm.stepd.step import StepTask, read_start
 from fairbank.wlm.stepd.stream_log import FREE_PART
-from fairbank.wlm.stepd.streams import LAG_MAX
+from fairbank.wlm.stepd.streams import LAG_MAX, StepStreams, StreamEnds
 from tests.support.conditions import wait_until
 from tests.support.small_disk import small_disk
 from tests.wlm.stepd.conftest import StartStep
@@ -118,6 +120,29 @@ def test_next_srun_gets_what_a_killed_one_has_not_written(start_step: StartStep)
         second.send(INPUT)
         second.receive_all()
     assert second.output[OUTPUT, 0] == numbered(100_000)[20_000:]
+
+
+def test_srun_that_comes_before_the_end_of_a_killed_one_is_seen_gets_the_rest(
+    tmp_path: Path,
+) -> None:
+    """Both are ready at once, and the step daemon accepts the new one first."""
+    poller = Poller()
+    streams = StepStreams(str(tmp_path), poller, lambda _: None, tasks=1, has_srun=True)
+    reading, writing = os.pipe()
+    streams.add_task(0, StreamEnds(stdout=reading))
+    killed, of_killed = socket.socketpair()
+    streams.attach(of_killed, "own", wants_input=False)
+    os.write(writing, b"unseen\n")
+    os.close(writing)
+    poller.wait(0)
+    killed.close()
+    client, of_client = socket.socketpair()
+    with client:
+        streams.attach(of_client, "end", wants_input=False)
+        client.sendall(encode_frame(Frame(CREDIT, 100, b"")))
+        poller.wait(0)
+        assert encode_frame(Frame(OUTPUT, 0, b"unseen\n")) in client.recv(1_000)
+        of_client.close()
 
 
 def test_all_sruns_get_what_is_written_from_now_on(start_step: StartStep) -> None:

@@ -212,6 +212,8 @@ class StepStreams:
                 that of the srun of the step, which comes before others and misses nothing.
             wants_input: whether it has input for the tasks. Only one srun at a time gives it.
         """
+        for known in list(self._readers.values()):
+            self._take_all(known)  # one that was killed just before makes this one the first
         is_first, self._was_attached = not self._readers, True
         is_free = not (
             not self._input.takes_more or any(one.has_input for one in self._readers.values())
@@ -262,6 +264,13 @@ class StepStreams:
         except (OSError, FrameError):
             return False
         return bool(data)
+
+    def _take_all(self, reader: _Srun) -> None:
+        """Receive all that an srun has sent, and detach it if that ends."""
+        with suppress(BlockingIOError):
+            while self._take(reader):
+                pass
+            self._detach(reader)
 
     def _detach(self, reader: _Srun) -> None:
         number = reader.connection.fileno()
@@ -320,10 +329,7 @@ class StepStreams:
         except BlockingIOError:
             pass
         except OSError:
-            # It was killed. What it has written before is still to be read.
-            with suppress(BlockingIOError):
-                while self._take(reader):
-                    pass
+            self._take_all(reader)  # it was killed
             self._detach(reader)
             return
         self._listen_to(reader)
