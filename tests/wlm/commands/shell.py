@@ -18,7 +18,7 @@ class Shell:
         self.directory = directory
         links = directory / "links"
         links.mkdir()
-        for name in ("srun", "salloc", "sattach", "sbatch", "sbcast"):
+        for name in ("srun", "salloc", "sattach", "sbatch", "sbcast", "sacct"):
             script = links / name
             script.write_text(
                 f'#!/bin/sh\nexec {sys.executable} -m fairbank.wlm.commands {name} "$@"\n'

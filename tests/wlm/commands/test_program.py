@@ -116,6 +116,14 @@ def test_output_on_a_full_disk_is_an_error_in_one_line() -> None:
     assert process.stderr == "sbatch: error: No space left on device\n"
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_file_is_like_dev_null(closed: str) -> None:
+    words = f"{sys.executable} -m fairbank.wlm.commands sbatch --help {closed}"
+    process = subprocess.run(["sh", "-c", words], capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert process.stdout.startswith("Usage: sbatch ") == (">&-" not in closed.split())
+
+
 def test_reader_that_ends_early_leaves_no_traceback(tmp_path: Path) -> None:
     line = (
         f"{sys.executable} -m fairbank.wlm.commands sbatch --help | true; exit ${{PIPESTATUS[0]}}"

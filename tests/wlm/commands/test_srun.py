@@ -46,6 +46,20 @@ def test_job_whose_nodes_have_not_begun_is_no_allocation_yet(
     assert (process.returncode, out, err) == (0, "", "")
 
 
+def test_step_ends_as_its_tasks_although_its_job_ends_with_it(
+    cluster: SmallCluster, shell: Shell
+) -> None:
+    """srun often hears of the end before the controller does, most often if many end at once."""
+    first = max([0, *map(int, cluster.jobs())]) + 1
+    for process in [shell.start("srun", *sh("exit 3")) for _ in range(24)]:
+        assert process.communicate(timeout=60)[0] == ""
+        assert process.returncode == 3
+    jobs = range(first, first + 24)
+    words = ("-n", "-P", "-j", ",".join(map(str, jobs)), "-o", "jobid,exitcode,derivedexitcode")
+    lines = [line for job in jobs for line in (f"{job}|3:0|3:0", f"{job}.0|3:0|")]
+    assert sorted(shell.run("sacct", *words)[1]) == sorted(lines)
+
+
 def test_exit_code_is_the_highest_and_failures_are_named(shell: Shell) -> None:
     code, _, err = shell.run("srun", "-n", "4", *sh("exit $((SLURM_PROCID % 2 * 3))"))
     assert code == 3

@@ -61,11 +61,12 @@ def _open_standard_files() -> None:
     """Open those of the three standard files that are closed: a socket must not get their number,
     since it would be read as the input.
     """
-    for number in range(3):
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
 def run(name: str, words: Sequence[str]) -> int:

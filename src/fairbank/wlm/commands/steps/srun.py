@@ -28,12 +28,11 @@ from fairbank.wlm.commands.steps.ending_signals import ENDING, handled_signals, 
 from fairbank.wlm.commands.steps.step_output import STANDARD, StepOutput
 from fairbank.wlm.commands.steps.step_run import StepOptions, StepRun
 from fairbank.wlm.commands.steps.terminal import RawTerminal, terminal_size
-from fairbank.wlm.protocol.frames import ERRORS, OUT_OF_MEMORY_STATUS, OUTPUT
+from fairbank.wlm.protocol.frames import ERRORS, OUTPUT
 
 BUSY_SECONDS = 0.1, 5.0
 """First and longest pause between two attempts to create a step that must wait."""
-_OUT_OF_MEMORY_CODE = 128 + OUT_OF_MEMORY_STATUS
-_REPORT_SECONDS = 10.0
+_REPORT_SECONDS, _REPORT_PAUSE = 10.0, 0.002
 _OF_TASK = re.compile(r"%\d*[tnN]")
 _OWN_FILES = ("output", "error", "input")
 _OWN_SENTENCES = ("nodes", "tasks-of-hosts")
@@ -68,7 +67,7 @@ def run_step(line: SubmissionWords) -> int:
         os.environ.update(variables)
         code, is_over = 1, True
         try:
-            code = _run(controller, line, options, {**values, "jobid": number})
+            code = _run(controller, line, options, {**values, "jobid": number}, ends_job=True)
         except InBackground:
             is_over = False
             raise
@@ -95,6 +94,8 @@ def _run(
     line: SubmissionWords,
     options: dict[str, str],
     values: Mapping[str, Any],
+    *,
+    ends_job: bool = False,
 ) -> int:
     files = {name: options.pop(name, "") for name in _OWN_FILES}
     only = {
@@ -145,22 +146,23 @@ def _run(
     followed = StepRun(controller, started, output, stdin, behaviour)
     with RawTerminal(is_raw=has_terminal):
         code = followed.follow()
-    if code == _OUT_OF_MEMORY_CODE:
+    if ends_job:
         _wait_for_end(controller, started)
     return code
 
 
 def _wait_for_end(controller: Controller, step: requests.StartedStep) -> None:
-    """Wait until the controller knows that a step has ended, since its job ends as the step did.
+    """Wait until the controller knows how a step has ended, which the end of its job would hide.
 
     Return after some seconds if a node does not report it.
     """
-    until = time.monotonic() + _REPORT_SECONDS
+    until, pause = time.monotonic() + _REPORT_SECONDS, _REPORT_PAUSE
     while time.monotonic() < until:
         with suppress(Unavailable):
             if requests.step_state(controller, step) != "RUNNING":
                 return
-        time.sleep(BUSY_SECONDS[0])
+        time.sleep(pause)
+        pause = min(2 * pause, BUSY_SECONDS[0])
 
 
 def _requested_step(
