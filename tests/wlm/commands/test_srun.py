@@ -11,6 +11,7 @@ import pytest
 
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
+from fairbank.wlm.stepd.task import JOB_FAULT_CODE
 from tests.support.conditions import wait_until
 from tests.wlm.commands.shell import Shell, sh
 from tests.wlm.controller.small_cluster import SmallCluster
@@ -58,6 +59,16 @@ def test_step_ends_as_its_tasks_although_its_job_ends_with_it(
     words = ("-n", "-P", "-j", ",".join(map(str, jobs)), "-o", "jobid,exitcode,derivedexitcode")
     lines = [line for job in jobs for line in (f"{job}|3:0|3:0", f"{job}.0|3:0|")]
     assert sorted(shell.run("sacct", *words)[1]) == sorted(lines)
+
+
+@pytest.mark.parametrize("option", ["--input=none-%t", "--output=/proc/none-%t"])
+def test_task_whose_file_cannot_be_opened_ends_its_step(shell: Shell, option: str) -> None:
+    code, out, err = shell.run("srun", "-n", "2", option, "true")
+    assert (code, out) == (JOB_FAULT_CODE, [])
+    assert err[-1].endswith(f"Exited with exit code {JOB_FAULT_CODE}")
+    if "input" in option:  # else srun shows neither output nor errors
+        assert re.search("none-[01]: No such file or directory$", err[0])
+    assert shell.run("srun", "true") == (0, [], [])
 
 
 def test_exit_code_is_the_highest_and_failures_are_named(shell: Shell) -> None:

@@ -44,6 +44,10 @@ class ErrorOutput:
         """Say that an epilog of a task has failed, with its exit code."""
         self._write(f"TaskEpilog failed status={code}")
 
+    def report_failure(self, text: str) -> None:
+        """Tell srun why a task was not started. The file of the task may be the one at fault."""
+        self._streams.write_errors(f"slurmstepd: error: {text}\n".encode())
+
     def _write(self, text: str) -> None:
         line = f"slurmstepd: error: {text}\n"
         path = self._step.error or self._step.output

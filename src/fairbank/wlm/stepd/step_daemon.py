@@ -286,7 +286,7 @@ class StepDaemon:
     # ------------------------------------------------------------------ requests
 
     def _read_failure(self) -> None:
-        """Learn if all tasks were executed. Only then are requests ever answered."""
+        """Learn if all tasks were executed. If not, only a step answers requests: srun waits."""
         if self._failures is None:
             return
         text = os.read(self._failures, FAILURE_MAX).decode(errors="replace")
@@ -296,7 +296,9 @@ class StepDaemon:
         self._poller.unregister(self._failures)
         os.close(self._failures)
         self._failures = None
-        if not self._failure:
+        if self._failure and self._step.tasks:
+            self._errors.report_failure(self._failure)
+        if not self._failure or self._step.tasks:
             self._requests.open()
 
     def _answer(self, request: object) -> Mapping[str, Any]:
