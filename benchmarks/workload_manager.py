@@ -37,7 +37,10 @@ echo $job $(cat step)
 
 def measure(*, short: bool, say: Say) -> list[Table]:
     jobs, rounds = (200, 1) if short else (1_000, 3)
-    with running_cluster(say) as (cluster, ready), slurm_if_obtainable(say) as slurm:
+    with (
+        running_cluster(say, "--cpus", str(NODES)) as (cluster, ready),
+        slurm_if_obtainable(say) as slurm,
+    ):
         commands = _commands(cluster, 5 if short else 30)
         daemons = _daemons(cluster, ready, slurm)
         beside = measure_beside_slurm(cluster, slurm, jobs, rounds, say)
@@ -84,7 +87,8 @@ def _daemons(cluster: Cluster, ready: float, slurm: lab.Cluster | str) -> Table:
         at_most(figure.name, figure, bound) for figure, bound in zip(ours, bounds, strict=True)
     )
     about = (
-        f"`fairbank cluster up --nodes {NODES}` with its bank; memory is the proportional set size."
+        f"`fairbank cluster up --nodes {NODES} --cpus {NODES}` with its bank; memory is the"
+        " proportional set size."
     )
     if isinstance(slurm, lab.Cluster):
         theirs = _slurm_daemons(slurm)

@@ -404,14 +404,20 @@ def test_down_needs_no_controller_and_ends_no_job_without_one(cluster: RunningCl
     assert ANSWER.fullmatch(cluster.run("cluster", "up").stdout)
 
 
-def test_cluster_without_bank_runs_jobs(tmp_path: Path) -> None:
+def test_cluster_without_bank_runs_two_tasks_on_each_virtual_node(tmp_path: Path) -> None:
     cluster = RunningCluster(tmp_path)
     try:
-        started = cluster.run("cluster", "up", "--no-bank")
+        nodes = os.cpu_count() or 1
+        started = cluster.run("cluster", "up", "--no-bank", "--nodes", str(nodes + 1))
         assert started.stdout.splitlines()[1] == "bank: none, jobs need no credit"
         assert set(cluster.states()) == {"node", "controller"}
         assert "FAIRBANK_CONFIG" not in cluster.run("env").stdout
-        cluster.slurm("sbatch", "--wait", "--wrap", "true")
+        # Each virtual node has at least two CPUs, more than the host in all.
+        tasks = 2 * (nodes + 1)
+        output = cluster.slurm(
+            "srun", "-N", str(nodes + 1), "-n", str(tasks), "printenv", "SLURM_PROCID"
+        )
+        assert sorted(map(int, output.split())) == list(range(tasks))
     finally:
         cluster.close()
 

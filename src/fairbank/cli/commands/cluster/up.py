@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from fairbank.wlm.core.settings import WlmSettings
 
 NODES_MAX = 1_000
+VIRTUAL_NODE_CPUS = 2
+"""CPUs that a virtual node has at least, also on a small host, so that two tasks run on it."""
 START_SECONDS = 120.0
 FAILURES_MAX = 3
 """Ends of a daemon after which it is not waited for any more."""
@@ -43,7 +45,8 @@ FAILURES_MAX = 3
 def _add(parser: Parser) -> None:
     about = "virtual nodes that share this host, each with its part of it (default: 1)"
     add_option(parser, "--nodes N", about, type=_node_count)
-    add_option(parser, "--cpus N", "CPUs of all nodes (default: those of this host)",
+    add_option(parser, "--cpus N", "CPUs of all nodes (default: those of this host, or 2 for each"
+               " virtual node if there are fewer)",
                type=at_least_one)  # fmt: skip
     about = "memory of all nodes, such as 16G or 4000M (default: that of this host)"
     add_option(parser, "--memory SIZE", about, type=_memory)
@@ -182,12 +185,14 @@ def _settings_text(directory: ClusterDirectory, options: Namespace) -> str:
             what = f"cannot read {options.config}"
             raise translate_os_error(error, what, field="--config") from error
     size = files.machine_size()
-    if options.cpus is not None and options.cpus != size.cpus:
-        is_real = options.cpus < size.cpus
-        size = size._replace(cpus=options.cpus, sockets=1, threads=1, is_real=is_real)
+    nodes = options.nodes or 1
+    cpus = options.cpus or size.cpus
+    if options.cpus is None and nodes > 1:
+        cpus = max(cpus, nodes * VIRTUAL_NODE_CPUS)
+    if cpus != size.cpus:
+        size = size._replace(cpus=cpus, sockets=1, threads=1, is_real=cpus < size.cpus)
     size = size._replace(memory=options.memory or size.memory)
     host = socket.gethostname().partition(".")[0]
-    nodes = options.nodes or 1
     return default_file(host, size, nodes=nodes, agent=agent, bank=bank)
 
 
