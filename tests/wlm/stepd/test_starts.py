@@ -250,6 +250,17 @@ def test_unknown_limit_is_a_failure_and_not_ignored(start_step: StartStep) -> No
     assert end.status is None
 
 
+@pytest.mark.parametrize("files", [["cgroup.procs"], ["cgroup.procs", "tasks"]])
+def test_group_is_entered_as_a_thread_where_the_kernel_has_groups_of_threads(
+    start_step: StartStep, tmp_path: Path, files: list[str]
+) -> None:
+    (group := tmp_path / "group").mkdir()
+    for name in files:
+        (group / name).touch()
+    start_step("true", group=str(group)).wait()
+    assert [name for name in files if (group / name).read_text() == "0"] == files[-1:]
+
+
 def test_group_that_is_missing_is_a_failure_of_all_tasks(start_step: StartStep) -> None:
     tasks = [StepTask(0), StepTask(1)]
     end = start_step("echo never", group="/nonexistent", tasks=tasks).wait()

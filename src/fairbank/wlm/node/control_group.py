@@ -1,6 +1,6 @@
 """Control groups of runs: the kernel's list of the processes of a run, whatever they do.
 
-They are made in the group of the node daemon, in the hierarchy of version 2 or in one of version 1,
+They are made in the group of the node daemon, in a hierarchy of version 1 or in that of version 2,
 if the daemon may do so. By themselves they limit nothing.
 """
 
@@ -97,9 +97,10 @@ def remove_group(group: str) -> None:
 
 def own_groups(*controllers: str) -> Iterator[Path]:
     """Yield the directories of the groups that this process is in, in the hierarchies of these
-    controllers; of none: that of version 2, and those that limit nothing.
+    controllers; of none: those that limit nothing, and that of version 2, which a process enters
+    more slowly.
     """
-    return filter(None, map(_own_group, controllers or ("", *_VERSION_1)))
+    return filter(None, map(_own_group, controllers or (*_VERSION_1, "")))
 
 
 def _own_group(controller: str) -> Path | None:

@@ -80,9 +80,8 @@ def run_task(
         failure, go = (fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _LOWEST) for one in (failure, go))
         ends = StreamEnds(stdin, stdout, stderr, ends.is_terminal)
         os.dup2(failure, _FAILURE, inheritable=False)
-        # The kernel takes 10 ms for it, in which the step daemon stores the start.
         for path in filter(None, (step.group, step.devices, step.memory_group)):
-            _write_zero(f"{path}/cgroup.procs")  # it stands for this process
+            _enter_group(path)
         if os.read(go, 1):
             _prepare(step, task, ends)
             environment = read_environment(directory, local, task)
@@ -108,6 +107,15 @@ def run_task(
 
 def _above(descriptor: int | None) -> int | None:
     return None if descriptor is None else fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _LOWEST)
+
+
+def _enter_group(path: str) -> None:
+    """Move this process into a control group."""
+    try:
+        # A thread, the only one: for a process, the kernel waits 10 ms for all others.
+        _write_zero(f"{path}/tasks")  # 0 stands for the one that writes
+    except FileNotFoundError:  # version 2 moves processes only
+        _write_zero(f"{path}/cgroup.procs")
 
 
 def _write_zero(path: str) -> None:
