@@ -146,9 +146,7 @@ def test_process_of_a_job_is_warned_before_its_end(cluster: LiveCluster) -> None
     started = cluster.run("run", "-t", "10m", "--wait", "--", "sh", "-c", script)
     assert started.returncode == 7
     output = cluster.run("log", job_of(started)).stdout
-    words = (
-        rf"process \d+ of job {job_of(started)} gets signal 10 3600 s before its end; the limit "
-    )
+    words = rf"process \d+ of job {job_of(started)} gets SIGUSR1 3600 s before its end; the limit "
     assert re.match(words, output), output
 
 

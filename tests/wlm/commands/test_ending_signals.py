@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pty
 import re
 import signal
 import subprocess
+import termios
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -38,8 +43,8 @@ def start(shell: Shell) -> Iterator[Start]:
     with ExitStack() as processes:
         started = list[subprocess.Popen[str]]()
 
-        def start_one(*words: str) -> subprocess.Popen[str]:
-            started.append(processes.enter_context(shell.start(*words)))
+        def start_one(*words: str, **options: Any) -> subprocess.Popen[str]:
+            started.append(processes.enter_context(shell.start(*words, **options)))
             return started[-1]
 
         yield start_one
@@ -198,3 +203,95 @@ def test_srun_asks_a_stopped_controller_no_longer_than_until_a_signal(
         cluster.controller.send_signal(signal.SIGCONT)
     process.communicate(timeout=30)
     assert process.returncode == 4
+
+
+@pytest.mark.parametrize("has_controller", [True, False])
+def test_third_ctrl_c_kills_the_step_at_once(
+    shell: Shell, start: Start, cluster: SmallCluster, has_controller: bool
+) -> None:
+    script = "trap '' INT; trap 'echo term' TERM; echo on; while :; do sleep 0.05; done"
+    process = start("srun", *sh(script))
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline() == "on\n"
+    if not has_controller:
+        cluster.kill_controller()
+    try:
+        line = ""
+        while line != "srun: forcing job termination\n":  # more than a second may have passed
+            process.send_signal(signal.SIGINT)
+            line = process.stderr.readline()
+            if "one more within" in line:
+                assert process.stderr.readline().endswith("task 0: running\n")
+        read_until(process, "task 0: Killed")
+    finally:
+        if not has_controller:
+            cluster.start_controller()
+    assert process.communicate(timeout=30)[0] == ""
+    assert process.returncode == 128 + signal.SIGKILL
+
+
+# ------------------------------------------------------------------ terminals that disappear
+
+
+def start_at_terminal(
+    start: Start, *words: str, is_leader: bool
+) -> tuple[subprocess.Popen[str], int]:
+    """Start a command at a terminal, as leader of its session or not. Return the other end."""
+    master, slave = pty.openpty()
+
+    def take_terminal() -> None:
+        os.close(master)
+        if is_leader:
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    ends = {"stdin": slave, "stdout": slave, "stderr": slave}
+    process = start(*words, **ends, start_new_session=True, preexec_fn=take_terminal)
+    os.close(slave)
+    return process, master
+
+
+@pytest.mark.parametrize("is_leader", [True, False])
+@pytest.mark.parametrize("option", ["--pty", "--label"])
+def test_step_ends_when_the_terminal_of_its_srun_disappears(
+    shell: Shell, start: Start, cluster: SmallCluster, option: str, is_leader: bool
+) -> None:
+    """With the signal for it or without: the task ignores it, and the end of its input."""
+    script = "trap '' HUP; echo $$ >pid; mv pid on; exec sleep 600"
+    process, master = start_at_terminal(start, "srun", option, *sh(script), is_leader=is_leader)
+    wait_until((shell.directory / "on").exists, "the task")
+    task = int((shell.directory / "on").read_text())
+    os.close(master)
+    process.wait(30)
+    wait_until(lambda: not cluster.busy_jobs(), "the end of the job")
+    with pytest.raises(ProcessLookupError):
+        os.kill(task, 0)
+
+
+@pytest.mark.parametrize("is_leader", [True, False])
+def test_job_of_salloc_ends_when_its_terminal_disappears(
+    start: Start, shell: Shell, cluster: SmallCluster, is_leader: bool
+) -> None:
+    process, master = start_at_terminal(start, "salloc", is_leader=is_leader)
+    os.write(master, b"touch on\n")
+    wait_until((shell.directory / "on").exists, "the shell")
+    os.close(master)
+    process.wait(30)
+    wait_until(lambda: not cluster.busy_jobs(), "the end of the job")
+
+
+def test_attached_srun_ends_alone_when_its_terminal_disappears(
+    shell: Shell, start: Start, cluster: SmallCluster
+) -> None:
+    srun = start("srun", *sh("echo $SLURM_JOB_ID; while [ ! -e go ]; do sleep 0.05; done"))
+    assert srun.stdout is not None
+    job = srun.stdout.readline().strip()
+    words = ("srun", "--attach", f"{job}.0", "--from-start")
+    process, master = start_at_terminal(start, *words, is_leader=True)
+    shown = b""
+    while f"{job}\r\n".encode() not in shown:
+        shown += os.read(master, 4_096)
+    os.close(master)
+    process.wait(30)
+    (shell.directory / "go").touch()
+    assert (srun.communicate(timeout=30)[1], srun.returncode) == ("", 0)

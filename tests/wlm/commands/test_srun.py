@@ -118,6 +118,20 @@ def test_input_goes_to_all_tasks_to_one_or_to_none(shell: Shell) -> None:
     assert shell.run("srun", "-i", "in", "wc", "-l")[1] == ["20000"]
 
 
+def test_input_file_has_the_symbols_of_output_files(shell: Shell) -> None:
+    script = (
+        "echo here >in-$SLURM_JOB_ID-0; srun -i in-%j-%s cat; srun -i in-%J cat;"
+        "srun -i none-%s sh -c 'sleep 600'; echo $?"
+    )
+    code, out, err = shell.run("salloc", *sh(script))
+    job = err[0].split()[-1]
+    assert (code, out) == (0, ["here", "1"])
+    assert err[1:3] == [
+        f"srun: error: Could not open stdin file: in-{job}.1: No such file or directory",
+        "srun: error: Could not open stdin file: none-2: No such file or directory",
+    ]
+
+
 def test_closed_input_is_an_empty_one(shell: Shell) -> None:
     with shell.start("srun", "cat", stdin=None, preexec_fn=lambda: os.close(0)) as process:
         assert process.communicate(timeout=60) == ("", "")
@@ -437,6 +451,7 @@ def test_waiting_srun_says_so_and_can_be_interrupted(shell: Shell, cluster: Smal
         (("srun", "-n", "0", "true"), "invalid"),
         (("srun", "--jobid=999", "true"), "Invalid job id specified"),
         (("srun", "-i", "missing", "true"), "Could not open stdin file"),
+        (("srun", "-i", "/tmp", "true"), "Could not open stdin file: /tmp: Is a directory"),
     ],
 )
 def test_bad_request_is_refused_in_a_sentence(

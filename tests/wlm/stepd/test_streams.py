@@ -6,6 +6,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -391,3 +393,35 @@ def test_signal_of_an_srun_goes_to_all_processes_of_a_task(start_step: StartStep
         reader.receive_all()
     assert reader.output[OUTPUT, 0] == b"ready\nusr1\n"
     assert reader.exits == {0: signal.SIGUSR1}
+
+
+def test_srun_that_never_stops_sending_keeps_no_other_one_waiting(start_step: StartStep) -> None:
+    step = streamed(start_step, "read line; echo $line")
+    frames = encode_frame(Frame(CREDIT, 0, b"")) * 5_000  # slower to read than to send
+    program = (
+        "import os, sys; data = sys.stdin.buffer.read(); os.set_blocking(1, True)\n"
+        "os.write(1, data); os.write(2, b'.')\n"
+        "while True: os.write(1, data)"
+    )
+    with (
+        Reader(step, wants_input=True) as first,
+        Reader(step) as sender,
+        subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdin=subprocess.PIPE,
+            stdout=sender.connection.fileno(),
+            stderr=subprocess.PIPE,
+        ) as flood,
+    ):
+        assert flood.stdin is not None
+        assert flood.stderr is not None
+        flood.stdin.write(frames)
+        flood.stdin.close()
+        assert flood.stderr.read(1) == b"."
+        try:
+            with Reader(step, credit=2**31) as late:
+                first.send(INPUT, 0, b"end\n")
+                late.receive_until(b"end\n")
+        finally:
+            flood.kill()
+    assert step.wait().status == 0

@@ -1,9 +1,10 @@
-"""Time zone and users of this host."""
+"""Time zone, users and signals of this host."""
 
 from __future__ import annotations
 
 import os
 import re
+import signal
 import time
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta, tzinfo
@@ -122,3 +123,11 @@ def check_users(users: Iterable[str], known: Collection[str]) -> None:
     for user in users:
         if user not in known:
             uid_of(user)
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal, such as SIGUSR1; its number if it has no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

@@ -9,7 +9,7 @@ from fairbank.core.errors import InvalidInput
 NO_EFFECT = frozenset(
     "acctg-freq cpu-freq delay-boot disable-status gpu-freq gres-flags hint mcs-label mem-bind"
     " network power preserve-env profile send-libs slurmd-debug threads tres-bind"
-    " wait-all-nodes".split()
+    " verbose wait-all-nodes".split()
 )
 """Options that are accepted and change nothing."""
 

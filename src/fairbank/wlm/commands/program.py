@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from fairbank.core.errors import FairbankError, NotFound, Unavailable
 from fairbank.wlm.commands.slurm_errors import print_error, print_failure
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 PROGRAM = "fairbank-slurm"
 MODULES: Mapping[str, str] = {
@@ -45,6 +49,18 @@ _FAILURES = {"squeue": "slurm_load_jobs error: ", "sinfo": "slurm_load_partition
 """Start of the line with Slurm's sentence for what the controller refuses."""
 
 
+class _ErrorOutput(io.FileIO):
+    """Error output that drops what cannot be written: a terminal that has gone must not keep a
+    command from giving its job back.
+    """
+
+    def write(self, data: ReadableBuffer) -> int:
+        try:
+            return super().write(data) or 0
+        except OSError:
+            return len(memoryview(data))
+
+
 def main() -> NoReturn:
     """Run the command that this process is named after; as `fairbank-slurm`, the first argument."""
     # The modules alone would start many collections, which find nothing.
@@ -67,6 +83,8 @@ def _open_standard_files() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
             setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+    errors = _ErrorOutput(2, "w", closefd=False)
+    sys.stderr = io.TextIOWrapper(errors, errors="backslashreplace", write_through=True)
 
 
 def run(name: str, words: Sequence[str]) -> int:

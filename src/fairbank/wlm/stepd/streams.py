@@ -48,6 +48,8 @@ DRAIN_SECONDS = 60.0
 _LOG_BYTES_MIN = 16 * 1024
 _CHUNK = 32 * 1024
 _UNSENT_MAX = 8 * _CHUNK
+_TAKES_MAX = 16
+"""Reads for what an srun has sent, which fits in its socket."""
 _RETRY_SECONDS = 1.0
 
 
@@ -266,11 +268,13 @@ class StepStreams:
         return bool(data)
 
     def _take_all(self, reader: _Srun) -> None:
-        """Receive all that an srun has sent, and detach it if that ends."""
+        """Receive all that an srun has sent, and detach it if that ends.
+
+        One that never stops sending must not keep the others waiting.
+        """
         with suppress(BlockingIOError):
-            while self._take(reader):
-                pass
-            self._detach(reader)
+            if not all(self._take(reader) for _ in range(_TAKES_MAX)):
+                self._detach(reader)
 
     def _detach(self, reader: _Srun) -> None:
         number = reader.connection.fileno()

@@ -8,6 +8,7 @@ import time
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from fairbank.cli.framework.host import signal_name
 from fairbank.core.errors import NotFound, Unavailable
 from fairbank.core.final_state import FINAL_STATES, REQUEUED
 
@@ -63,8 +64,9 @@ class JobInfo(NamedTuple):
     def end(self) -> str:
         """Final state in words, such as `FAILED, exit code 3`."""
         code, signal = self.exit_code
-        how = f", exit code {code}" if code else f", signal {signal}" if signal else ""
-        return f"{self.state}{how}"
+        if signal and not code:
+            return f"{self.state}, signal {signal_name(signal)}"
+        return f"{self.state}, exit code {code}" if code else self.state
 
 
 def job_name(text: str) -> str:

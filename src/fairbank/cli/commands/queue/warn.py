@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.queue.jobs import find_manager
 from fairbank.cli.framework.command import host_command
+from fairbank.cli.framework.host import signal_name
 from fairbank.cli.framework.options import add_option, at_least_one
 from fairbank.core.errors import InvalidInput
 
@@ -38,8 +39,8 @@ def _warn(context: Context, options: Namespace) -> int:
     job, ends = find_manager().warn(pid, wanted.number, wanted.seconds)
     when = "no time limit now" if ends is None else f"the limit at {context.format.moment(ends)}"
     context.print_text(
-        f"process {pid} of job {job} gets signal {wanted.number} {wanted.seconds} s before its end"
-        f"; {when}"
+        f"process {pid} of job {job} gets {signal_name(wanted.number)} {wanted.seconds} s before"
+        f" its end; {when}"
     )
     return 0
 

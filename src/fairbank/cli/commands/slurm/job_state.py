@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.commands.bank.job_rows import jobs
 from fairbank.cli.commands.slurm.slurm_options import print_unreadable
-from fairbank.cli.framework.host import user_name, with_user_names
+from fairbank.cli.framework.host import signal_name, user_name, with_user_names
 from fairbank.cli.framework.output import source_line
 from fairbank.cli.framework.selectors import SeveralClusters
 from fairbank.core.errors import FairbankError, Unavailable
@@ -262,7 +262,7 @@ def _ended(context: Context, job: str, run: Row) -> str:
     lasted = "" if run["elapsed"] is None else f" after {show_duration(run['elapsed'])}"
     code = "" if run["exit_code"] is None else f", exit code {run['exit_code']}"
     if run["exit_signal"]:
-        code = f", signal {run['exit_signal']}"
+        code = f", signal {signal_name(run['exit_signal'])}"
     outcome = f": {run['outcome']}{code}" if run["outcome"] else ""
     return f"{who} ended at {ended}{lasted}{outcome}"
 

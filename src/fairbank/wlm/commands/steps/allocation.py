@@ -15,7 +15,7 @@ from fairbank.wlm.commands.job_options import SubmissionWords
 from fairbank.wlm.commands.job_submission import job_to_submit, persist
 from fairbank.wlm.commands.slurm_errors import print_failure
 from fairbank.wlm.commands.steps.ending_signals import handled_signals, interrupt
-from fairbank.wlm.commands.steps.step_run import exit_code
+from fairbank.wlm.commands.steps.task_ends import exit_code
 
 _QUIET_SECONDS = 0.5
 """Time in which a job starts that need not wait; until then nothing is said."""

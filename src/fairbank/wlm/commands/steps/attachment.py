@@ -15,7 +15,8 @@ from fairbank.wlm.commands.arguments import CommandOption, read_command_line
 from fairbank.wlm.commands.job_options import SubmissionWords
 from fairbank.wlm.commands.steps.ending_signals import ENDING, handled_signals, interrupt
 from fairbank.wlm.commands.steps.step_output import STANDARD, StepOutput
-from fairbank.wlm.commands.steps.step_run import StepOptions, StepRun, exit_code
+from fairbank.wlm.commands.steps.step_run import StepOptions, StepRun
+from fairbank.wlm.commands.steps.task_ends import exit_code
 from fairbank.wlm.commands.steps.terminal import RawTerminal
 from fairbank.wlm.protocol.frames import ERRORS, OUTPUT
 

@@ -11,7 +11,12 @@ from contextlib import suppress
 from typing import Any
 
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
-from fairbank.core.submission.file_patterns import expand_pattern, job_symbols, task_symbols
+from fairbank.core.submission.file_patterns import (
+    Symbols,
+    expand_pattern,
+    job_symbols,
+    task_symbols,
+)
 from fairbank.core.submission.gpus import OPTIONS as GPU_OPTIONS
 from fairbank.core.submission.resources import step_nodes, tasks_per_node_of_step
 from fairbank.core.submission.support import check_supported
@@ -109,7 +114,10 @@ def _run(
         elif _OF_TASK.search(files[name]):
             options[name] = files[name]
     step = _requested_step(line, options, values, files["input"])
-    stdin = None if step.input else _input(files["input"])
+    # A file that is missing starts no task.
+    has_symbols, stdin = "%" in files["input"], None
+    if not (step.input or has_symbols):
+        stdin = _input(files["input"])
     try:
         started = _create(controller, values["jobid"], step, options, values)
     except KeyboardInterrupt as error:
@@ -125,8 +133,11 @@ def _run(
         return 1
     has_terminal = "pty" in options
     ranks = sum(len(node.ranks) for node in started.nodes)
+    symbols = _symbols(started)
     try:
-        descriptors = _descriptors(files, options, started)
+        descriptors = _descriptors(files, options, symbols)
+        if has_symbols and not step.input:
+            stdin = _input(expand_pattern(files["input"], symbols, field="--input"))
     except FairbankError:
         requests.end_step(controller, started)
         raise
@@ -230,8 +241,15 @@ def _program(name: str, directory: str) -> str:
     return next((one for one in paths if os.access(one, os.X_OK) and os.path.isfile(one)), name)
 
 
+def _symbols(step: requests.StartedStep) -> Symbols:
+    """Return the values of symbols in the names of files of srun."""
+    array, task = map(_number, ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"))
+    user, job_name = os.environ.get("USER", ""), os.environ.get("SLURM_JOB_NAME", "")
+    return job_symbols(step.job, user, job_name, array, task) | task_symbols(step.job, step.step)
+
+
 def _descriptors(
-    files: Mapping[str, str], options: Mapping[str, str], step: requests.StartedStep
+    files: Mapping[str, str], options: Mapping[str, str], symbols: Symbols
 ) -> dict[int, int]:
     """Return where srun writes output and errors, by kind of frame."""
     descriptors = dict(STANDARD)
@@ -240,10 +258,6 @@ def _descriptors(
         pattern = files[name]
         if not pattern or name in options or pattern.lower() == "all" or pattern.isdecimal():
             continue
-        array, task = map(_number, ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"))
-        user, job_name = os.environ.get("USER", ""), os.environ.get("SLURM_JOB_NAME", "")
-        symbols = job_symbols(step.job, user, job_name, array, task)
-        symbols |= task_symbols(step.job, step.step)
         path = expand_pattern(pattern, symbols, field=f"--{name}")
         try:
             descriptors[kind] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | mode, 0o666)
@@ -265,9 +279,11 @@ def _input(text: str) -> int:
     if not text or text.isdecimal() or text.lower() == "all":
         return 0
     try:
-        return os.open(text, os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(text, os.O_RDONLY | os.O_CLOEXEC)
+        os.read(file, 0)  # fails for a directory
     except OSError as error:
         raise _not_opened("stdin", text, error) from error
+    return file
 
 
 def _input_of_tasks(text: str) -> str:

@@ -8,18 +8,18 @@ import selectors
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from fairbank.core.errors import FairbankError, Unavailable
-from fairbank.core.hostlist import compress
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.client.step_stream import INPUT_WINDOW, StepStream, exit_status, missed_output
 from fairbank.wlm.commands.steps.background import Escapes, leave_terminal
 from fairbank.wlm.commands.steps.ending_signals import handled_signals
 from fairbank.wlm.commands.steps.step_output import StepOutput
+from fairbank.wlm.commands.steps.task_ends import end_text, exit_code, tasks_text
 from fairbank.wlm.commands.steps.terminal import terminal_size
 from fairbank.wlm.protocol import frames
 from fairbank.wlm.protocol.frames import Frame
@@ -74,6 +74,7 @@ class StepRun:
         self._stdin, self._options = stdin, options
         is_interactive = stdin is not None and options.name == "srun" and os.isatty(stdin)
         self._escapes = Escapes() if is_interactive else None
+        self._terminals = [number for number in range(3) if os.isatty(number)]
         self._running = {rank for node in step.nodes for rank in node.ranks}
         self._tasks = len(self._running)
         self._exits: dict[tuple[str, int], list[int]] = {}
@@ -212,8 +213,10 @@ class StepRun:
             data = os.read(self._stdin, _CHUNK)
         except BlockingIOError:
             return
-        except OSError:  # a terminal that has gone
+        except OSError:  # of a terminal, also if this process is in the background
             data = b""
+        if not data:
+            self._note_hang_up()
         if data and self._escapes is not None:
             data, is_leaving = self._escapes.read(data)
             self._send_input(data)
@@ -234,6 +237,7 @@ class StepRun:
             self._print(f"error: cannot go to the background: {error.strerror}")
             return False
         self._options = self._options._replace(has_terminal=False)
+        self._terminals.clear()
         return True
 
     def _own_job(self) -> None:
@@ -261,12 +265,12 @@ class StepRun:
         exits, self._exits = self._exits, {}
         for (node, status), ranks in exits.items():
             if status and self._options.name == "srun":
-                self._print(f"error: {node}: {_tasks(ranks)}: {_words(status)}")
+                self._print(f"error: {node}: {tasks_text(ranks)}: {end_text(status)}")
         if not self._running or not exits:
             return
         self._complete_options()
         if self._options.kills_on_failure and any(status for _, status in exits):
-            self._end("Terminating")
+            self._end(f"Terminating {self._step}")
         elif self._options.wait_seconds and self._ends_at is None:
             self._ends_at = time.monotonic() + self._options.wait_seconds
 
@@ -290,17 +294,20 @@ class StepRun:
             self._ends_at = None
             self._say(f"First task exited {self._options.wait_seconds}s ago")
             self._print_state()
-            self._end("Terminating", signal.SIGKILL)
+            self._end(f"Terminating {self._step}", signal.SIGKILL)
 
     def _pause(self) -> float | None:
         return None if self._ends_at is None else max(self._ends_at - time.monotonic(), 0)
 
-    def _end(self, word: str, number: int = 0) -> None:
-        """End the step; with the signal SIGKILL at once."""
-        if self._is_ending:
+    def _end(self, text: str, number: int = 0) -> None:
+        """End the step, and print a text; with the signal SIGKILL at once.
+
+        If the controller does not answer, the tasks get the signal alone.
+        """
+        if self._is_killing or (self._is_ending and not number):
             return
         self._is_ending, self._is_killing = True, number == signal.SIGKILL
-        self._say(f"{word} {self._step}")
+        self._say(text)
         try:
             self._ask(lambda: requests.end_step(self._controller, self._step, number))
             if self._is_killing:
@@ -308,6 +315,9 @@ class StepRun:
                 seconds = int(settings["KillWait"].split()[0]) + 2
                 what = f"Waiting up to {seconds} seconds for job step to finish."
                 self._say(f"Job step aborted: {what}")
+        except Unavailable as error:
+            self._print(f"error: {error.message}")
+            self._send(number or signal.SIGTERM)
         except FairbankError as error:
             self._print(f"error: {error.message}")
 
@@ -338,10 +348,20 @@ class StepRun:
             elif number == signal.SIGWINCH:
                 self.send_size()
             elif number in _FORWARDED and number != signal.SIGCONT:
+                if number == signal.SIGHUP:
+                    self._note_hang_up()
                 self._send(number)
 
+    def _note_hang_up(self) -> None:
+        """End an own step if the terminal has gone; that of another srun goes on without us."""
+        if all(os.isatty(number) for number in self._terminals):
+            return
+        if self._options.is_attached:
+            raise KeyboardInterrupt(signal.SIGHUP)
+        self._end(f"Terminating {self._step}")
+
     def _interrupt(self) -> None:
-        """Ctrl-C: first the state of the tasks; within a second SIGINT to them; then the end."""
+        """Ctrl-C: first the state of the tasks; within a second SIGINT to them; then SIGKILL."""
         now = time.monotonic()
         is_early, self._interrupted_at = now - self._interrupted_at < _ABORT_SECONDS, now
         self._interrupts = self._interrupts + 1 if is_early else 1
@@ -352,7 +372,7 @@ class StepRun:
             self._say(f"sending Ctrl-C to {self._step}")
             self._send(signal.SIGINT)
         else:
-            self._end("forcing job termination:")
+            self._end("forcing job termination", signal.SIGKILL)
 
     def _send(self, number: int) -> None:
         for stream in self._streams:
@@ -369,7 +389,7 @@ class StepRun:
         states = {"running": self._running, "exited abnormally": self._failed, "exited": ended}
         for word, ranks in states.items():
             if ranks:
-                self._say(f"{self._step} {_tasks(sorted(ranks))}: {word}")
+                self._say(f"{self._step} {tasks_text(ranks)}: {word}")
 
     def _say(self, text: str) -> None:
         """Print what is no error, unless srun is quiet."""
@@ -379,24 +399,3 @@ class StepRun:
     def _print(self, text: str) -> None:
         line_end = "\r\n" if self._options.has_terminal else "\n"
         print(f"{self._options.name}: {text}", end=line_end, file=sys.stderr, flush=True)
-
-
-def exit_code(status: int) -> int:
-    """Return the exit code of srun for a status of wait(2)."""
-    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-
-
-def _tasks(ranks: Sequence[int]) -> str:
-    """Return ranks as Slurm writes them: `task 3`, `tasks 0-3`."""
-    text = compress([str(rank) for rank in sorted(ranks)]).strip("[]")
-    return f"task{'s' if len(ranks) > 1 else ''} {text}"
-
-
-def _words(status: int) -> str:
-    """Return how a task ended, in Slurm's words."""
-    if status == frames.OUT_OF_MEMORY_STATUS:
-        return "Out Of Memory"
-    if os.WIFSIGNALED(status):
-        text = signal.strsignal(os.WTERMSIG(status)) or f"signal {os.WTERMSIG(status)}"
-        return f"{text} (core dumped)" if os.WCOREDUMP(status) else text
-    return f"Exited with exit code {os.WEXITSTATUS(status)}"
