@@ -59,7 +59,8 @@ class StepToStart(NamedTuple):
     `options` are those of srun by long name, as text. `arguments` are those of all tasks,
     `programs` those of single ranks. `environment` has entries NAME=value. `input` is a file that
     the tasks open; empty: srun gives it, to the task `input_rank` or to all. `terminal` are rows
-    and columns of a terminal for the task 0; empty: none.
+    and columns of a terminal for the task 0; empty: none. `key` is of this step alone, for a
+    `repeated` request, whose first answer was lost.
     """
 
     options: Mapping[str, str]
@@ -73,6 +74,8 @@ class StepToStart(NamedTuple):
     input_rank: int | None = None
     terminal: Sequence[int] = ()
     submit_line: str = ""
+    key: str = ""
+    repeated: bool = False
 
 
 class StepNode(NamedTuple):

@@ -240,6 +240,8 @@ class CreateStepRequest(CommandRequest, frozen=True, kw_only=True, tag="create-s
     files that the tasks open. `arguments` are those of all tasks, `programs` those of single ranks.
     `input` is a file that the tasks open; empty: srun gives it. `input_rank` is the only task that
     gets it; null: all. `terminal` are rows and columns of a terminal for the task 0; empty: none.
+    A request with the `key` of a step of the job that runs gets that step, and a `repeated` one
+    also gets a step that has ended.
     """
 
     job: int
@@ -254,6 +256,8 @@ class CreateStepRequest(CommandRequest, frozen=True, kw_only=True, tag="create-s
     input_rank: int | None = None
     terminal: tuple[Annotated[int, msgspec.Meta(ge=0, le=65_535)], ...] = ()
     submit_line: str = ""
+    key: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    repeated: bool = False
 
 
 class StepStateRequest(CommandRequest, frozen=True, tag="step-state"):

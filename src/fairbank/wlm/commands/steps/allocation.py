@@ -5,16 +5,22 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 
 from fairbank.core.errors import FairbankError
 from fairbank.core.submission.gpus import VARIABLES
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
-from fairbank.wlm.client.requests import wait_for_start
 from fairbank.wlm.commands.job_options import SubmissionWords
 from fairbank.wlm.commands.job_submission import job_to_submit, persist
 from fairbank.wlm.commands.slurm_errors import print_failure
-from fairbank.wlm.commands.steps.ending_signals import handled_signals, interrupt
+from fairbank.wlm.commands.steps.ending_signals import (
+    ENDING,
+    handled_signals,
+    held_signals,
+    interrupt,
+)
 from fairbank.wlm.commands.steps.task_ends import exit_code
 
 _QUIET_SECONDS = 0.5
@@ -30,82 +36,137 @@ class Revoked(Exception):
     """Allocation that ended before its command began; it was said why."""
 
 
-def allocate(
-    controller: Controller, name: str, line: SubmissionWords, *, has_command: bool
-) -> tuple[int, dict[str, str]]:
-    """Submit a job and wait for its nodes. Return its number, and the variables of its steps.
+class InteractiveJob:
+    """Job of srun or salloc without a script, from its submission to its end.
 
-    Args:
-        controller: the connection.
-        name: srun or salloc, for messages.
-        line: the command line.
-        has_command: a command or a shell gets the nodes, as that of salloc; else srun has a step.
-
-    Raises:
-        Revoked: the job was refused, or has ended.
+    `number` is that of a job that this process has to end; 0: there is none.
     """
-    job = job_to_submit("salloc" if has_command else "srun", line, script=b"")
-    try:
-        number = requests.submit(controller, job).job
-    except FairbankError as error:
-        print_failure(name, error, f"{name}: error: Unable to allocate resources: ")
-        raise Revoked from error
-    is_quiet = "quiet" in job.options
-    try:
-        started = persist(name, lambda: wait_for_start(controller, number, _QUIET_SECONDS))
-        if not (started.environment or started.state in _ENDED):
-            limit = job.options.get("immediate")
-            is_pending = started.state != "CONFIGURING"
-            if is_pending and not is_quiet:
-                if has_command:
-                    _say(name, f"Pending job allocation {number}")
-                _say(name, f"job {number} queued and waiting for resources")
-            seconds = None if limit is None else float(limit)
-            started = persist(name, lambda: wait_for_start(controller, number, seconds))
-            if started.environment and is_pending and not is_quiet:
-                _say(name, f"job {number} has been allocated resources")
-    except KeyboardInterrupt:
-        _cancel(controller, name, number)
-        _say(name, f"Job allocation {number} has been revoked")
-        raise Revoked from None
-    if not started.environment:
-        if started.state not in _ENDED:  # --immediate
-            _cancel(controller, name, number)
-            _say(name, "error: Unable to allocate resources: Requested nodes are busy")
-        else:
-            _say(name, f"error: Job allocation {number} has been revoked ({started.state})")
-        raise Revoked
-    if has_command and not is_quiet:
-        _say(name, f"Granted job allocation {number}")
-    own = {"SLURM_SUBMIT_DIR": job.directory, "SLURM_SUBMIT_HOST": job.host}
-    if "ntasks-per-node" in job.options:
-        own["SLURM_NTASKS_PER_NODE"] = job.options["ntasks-per-node"]
-    if has_command:  # srun has a step with its own options
-        own |= {VARIABLES[one]: job.options[one] for one in VARIABLES if one in job.options}
-    return number, {**started.environment, **own}
+
+    def __init__(self, controller: Controller, name: str) -> None:
+        """Begin without a job. `name` is srun or salloc, for messages."""
+        self._controller, self._name = controller, name
+        self.number = 0
+
+    def allocate(self, line: SubmissionWords, *, has_command: bool) -> dict[str, str]:
+        """Submit a job and wait for its nodes. Return the variables of its steps.
+
+        Args:
+            line: the command line.
+            has_command: a command or a shell gets the nodes, as that of salloc; else srun has a
+                step.
+
+        Raises:
+            Revoked: the job was refused, or has ended.
+        """
+        job = job_to_submit("salloc" if has_command else "srun", line, script=b"")
+        is_quiet = "quiet" in job.options
+        try:
+            with held_signals():
+                self.number = requests.submit(self._controller, job).job
+            started = self._wait(job, is_quiet=is_quiet, has_command=has_command)
+        except KeyboardInterrupt:
+            if self.number:
+                self._cancel()
+                self._say(f"Job allocation {self.number} has been revoked")
+            self.number = 0
+            raise Revoked from None
+        except FairbankError as error:
+            text = f"{self._name}: error: Unable to allocate resources: "
+            print_failure(self._name, error, text)
+            raise Revoked from error
+        if not started.environment:
+            if started.state not in _ENDED:  # --immediate
+                self._cancel()
+                self._say("error: Unable to allocate resources: Requested nodes are busy")
+            else:
+                what = f"Job allocation {self.number} has been revoked ({started.state})"
+                self._say(f"error: {what}")
+            self.number = 0
+            raise Revoked
+        if has_command and not is_quiet:
+            self._say(f"Granted job allocation {self.number}")
+        own = {"SLURM_SUBMIT_DIR": job.directory, "SLURM_SUBMIT_HOST": job.host}
+        if "ntasks-per-node" in job.options:
+            own["SLURM_NTASKS_PER_NODE"] = job.options["ntasks-per-node"]
+        if has_command:  # srun has a step with its own options
+            own |= {VARIABLES[one]: job.options[one] for one in VARIABLES if one in job.options}
+        return {**started.environment, **own}
+
+    def _wait(
+        self, job: requests.JobToSubmit, *, is_quiet: bool, has_command: bool
+    ) -> requests.AwaitedJob:
+        """Wait until the job runs or has ended, at most as long as --immediate says."""
+        started = self._wait_for_start(_QUIET_SECONDS)
+        if started.environment or started.state in _ENDED:
+            return started
+        limit = job.options.get("immediate")
+        is_pending = started.state != "CONFIGURING"
+        if is_pending and not is_quiet:
+            if has_command:
+                self._say(f"Pending job allocation {self.number}")
+            self._say(f"job {self.number} queued and waiting for resources")
+        started = self._wait_for_start(None if limit is None else float(limit))
+        if started.environment and is_pending and not is_quiet:
+            self._say(f"job {self.number} has been allocated resources")
+        return started
+
+    def _wait_for_start(self, seconds: float | None) -> requests.AwaitedJob:
+        return persist(
+            self._name, lambda: requests.wait_for_start(self._controller, self.number, seconds)
+        )
+
+    def _cancel(self) -> None:
+        """Cancel a job that has not begun."""
+        try:
+            requests.change_jobs(self._controller, "cancel", [str(self.number)])
+        except FairbankError as error:
+            self._say(f"error: job {self.number} is not cancelled: {error.message}")
+
+    def complete(self, code: int, farewell: str = "") -> None:
+        """End the job, if there is one, with the exit code of its command, after a message."""
+        if self.number:
+            tell_end(
+                self._name,
+                f"job {self.number}",
+                lambda: requests.complete(self._controller, self.number, code << 8),
+                farewell,
+            )
+
+    def _say(self, text: str) -> None:
+        _print(f"{self._name}: {text}")
 
 
-def _cancel(controller: Controller, name: str, number: int) -> None:
-    """Cancel a job that has not begun."""
-    try:
-        requests.change_jobs(controller, "cancel", [str(number)])
-    except FairbankError as error:
-        _say(name, f"error: job {number} is not cancelled: {error.message}")
-
-
-def complete(controller: Controller, name: str, number: int, code: int) -> None:
-    """End the job with the exit code of its command, also over a restart of the controller.
+def tell_end(name: str, what: str, request: Callable[[], None], farewell: str = "") -> None:
+    """Tell the controller that a job or step ends, also over its restart.
 
     One that has ended stays as it is.
+
+    Args:
+        name: srun or salloc, for messages.
+        what: the job or step, for messages.
+        request: tells it once.
+        farewell: is printed before.
     """
+    is_known = False
+
+    def tell() -> None:
+        nonlocal farewell, is_known
+        with held_signals():
+            if farewell:
+                _print(farewell)
+            farewell = ""
+            request()
+            is_known = True
+
     try:
-        persist(name, lambda: requests.complete(controller, number, code << 8))
+        persist(name, tell)
     except KeyboardInterrupt:
-        _say(name, f"error: the controller does not know that job {number} has ended")
+        if not is_known:
+            _print(f"{name}: error: the controller does not know that {what} has ended")
         raise
     except FairbankError as error:
-        if error.field not in ("ended", "job"):
-            _say(name, f"error: {error.message}")
+        if error.field not in ("ended", "job", "step"):
+            _print(f"{name}: error: {error.message}")
 
 
 def run_command(name: str, words: list[str], environment: dict[str, str]) -> int:
@@ -116,18 +177,25 @@ def run_command(name: str, words: list[str], environment: dict[str, str]) -> int
     """
     own = {**os.environ, **environment}
     command = words or [os.environ.get("SHELL") or "/bin/sh"]
+    # Until both processes have their handlers.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     pid = os.fork()
     if pid == 0:
         try:
+            for number in ENDING:
+                if signal.getsignal(number) is interrupt:
+                    signal.signal(number, signal.SIG_DFL)
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             os.execvpe(command[0], command, own)  # noqa: S606
         except OSError as error:
-            _say(name, f'error: Unable to find command "{command[0]}": {error.strerror}')
+            _print(f'{name}: error: Unable to find command "{command[0]}": {error.strerror}')
         finally:
             os._exit(1)
 
     def forward(number: int, _: object) -> None:
-        os.kill(pid, number)
+        with suppress(ProcessLookupError):  # it has just ended
+            os.kill(pid, number)
         if number == signal.SIGHUP:
             interrupt(number)
 
@@ -135,9 +203,10 @@ def run_command(name: str, words: list[str], environment: dict[str, str]) -> int
         handled_signals(_OF_COMMAND, signal.SIG_IGN),
         handled_signals((signal.SIGTERM, signal.SIGHUP), forward),
     ):
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         status = os.waitpid(pid, 0)[1]
     return exit_code(status)
 
 
-def _say(name: str, text: str) -> None:
-    print(f"{name}: {text}", file=sys.stderr, flush=True)
+def _print(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -29,6 +29,26 @@ def handled_signals(
             signal.signal(number, earlier)
 
 
+@contextmanager
+def held_signals() -> Iterator[None]:
+    """Hold back a signal that would end this process to the end of a block: the controller may do
+    what it was asked. A second signal breaks the block.
+    """
+    held: list[int] = []
+
+    def hold(number: int, _: FrameType | None) -> None:
+        if held:
+            interrupt(number)
+        held.append(number)
+
+    try:
+        with handled_signals(ENDING, hold):
+            yield
+    finally:
+        if held:
+            interrupt(held[0])
+
+
 def interrupt(number: int, _: FrameType | None = None) -> None:
     """Break any wait: handler that raises KeyboardInterrupt with the number of the signal."""
     raise KeyboardInterrupt(number)

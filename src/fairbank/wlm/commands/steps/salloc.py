@@ -8,31 +8,29 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.submission.options import options_by_flag
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.job_options import SubmissionWords
-from fairbank.wlm.commands.steps.allocation import Revoked, allocate, complete, run_command
+from fairbank.wlm.commands.steps.allocation import InteractiveJob, Revoked, run_command
 from fairbank.wlm.commands.steps.ending_signals import ENDING, handled_signals, interrupt
 
 
 def run_salloc(name: str, line: SubmissionWords) -> int:
     """Allocate nodes, run the command, and give the nodes back. Return the exit code."""
     with Controller() as controller, handled_signals(ENDING, interrupt):
+        job, code = InteractiveJob(controller, name), 1
         try:
-            number, environment = allocate(controller, name, line, has_command=True)
+            environment = job.allocate(line, has_command=True)
+            if "no-shell" in line.options:
+                job.number = 0  # it stays
+                return 0
+            if "bell" in line.options and sys.stdout.isatty():
+                print("\a", end="", flush=True)
+            controller.close()  # the command may take days
+            command = [line.script, *line.arguments] if line.script is not None else []
+            code = run_command(name, command, environment)
         except Revoked:
             return 1
-        if "no-shell" in line.options:
-            return 0
-        if "bell" in line.options and sys.stdout.isatty():
-            print("\a", end="", flush=True)
-        controller.close()  # the command may take days
-        command = [line.script, *line.arguments] if line.script is not None else []
-        code = 1
-        try:
-            code = run_command(name, command, environment)
         finally:
-            if "quiet" not in line.options:
-                text = f"{name}: Relinquishing job allocation {number}"
-                print(text, file=sys.stderr, flush=True)
-            complete(controller, name, number, code)
+            text = f"{name}: Relinquishing job allocation {job.number}"
+            job.complete(code, "" if "quiet" in line.options else text)
     return code
 
 

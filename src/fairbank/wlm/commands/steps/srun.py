@@ -27,9 +27,14 @@ from fairbank.wlm.commands import job_submission as submission
 from fairbank.wlm.commands.job_environment import job_environment
 from fairbank.wlm.commands.job_options import SubmissionWords, merged_options, variable_options
 from fairbank.wlm.commands.slurm_errors import print_error, print_failure
-from fairbank.wlm.commands.steps.allocation import Revoked, allocate, complete
+from fairbank.wlm.commands.steps.allocation import InteractiveJob, Revoked, tell_end
 from fairbank.wlm.commands.steps.background import InBackground
-from fairbank.wlm.commands.steps.ending_signals import ENDING, handled_signals, interrupt
+from fairbank.wlm.commands.steps.ending_signals import (
+    ENDING,
+    handled_signals,
+    held_signals,
+    interrupt,
+)
 from fairbank.wlm.commands.steps.step_output import STANDARD, StepOutput
 from fairbank.wlm.commands.steps.step_run import StepOptions, StepRun
 from fairbank.wlm.commands.steps.terminal import RawTerminal, terminal_size
@@ -65,20 +70,17 @@ def run_step(line: SubmissionWords) -> int:
             if "quiet" not in options:
                 _print_ignored_count(values)
             return _run(controller, line, options, values)
+        job, code = InteractiveJob(controller, "srun"), 1
         try:
-            number, variables = allocate(controller, "srun", line, has_command=False)
+            os.environ.update(job.allocate(line, has_command=False))
+            code = _run(controller, line, options, {**values, "jobid": job.number}, ends_job=True)
         except Revoked:
             return 1
-        os.environ.update(variables)
-        code, is_over = 1, True
-        try:
-            code = _run(controller, line, options, {**values, "jobid": number}, ends_job=True)
         except InBackground:
-            is_over = False
+            job.number = 0  # the other process ends it
             raise
         finally:
-            if is_over:
-                complete(controller, "srun", number, code)
+            job.complete(code)
         return code
 
 
@@ -118,32 +120,38 @@ def _run(
     has_symbols, stdin = "%" in files["input"], None
     if not (step.input or has_symbols):
         stdin = _input(files["input"])
+    created: list[requests.StartedStep] = []
     try:
-        started = _create(controller, values["jobid"], step, options, values)
-    except KeyboardInterrupt as error:
-        number = int(error.args[0])
-        print(f"srun: Cancelled pending job step with signal {number}", file=sys.stderr)
-        return 1
-    except FairbankError as error:
-        job = values["jobid"]
-        if error.field in _OWN_SENTENCES:
-            print_error("srun", error)
-        else:
-            print_failure("srun", error, f"srun: error: Unable to create step for job {job}: ")
-        return 1
-    has_terminal = "pty" in options
-    ranks = sum(len(node.ranks) for node in started.nodes)
-    symbols = _symbols(started)
-    try:
+        if not _is_created(controller, step, options, values, created):
+            return 1
+        started, symbols = created[0], _symbols(created[0])
         descriptors = _descriptors(files, options, symbols)
         if has_symbols and not step.input:
             stdin = _input(expand_pattern(files["input"], symbols, field="--input"))
-    except FairbankError:
-        requests.end_step(controller, started)
+        code = _follow(controller, started, descriptors, stdin, options, values, only)
+    except (KeyboardInterrupt, FairbankError, OSError):
+        if created:
+            tell_end("srun", str(created[0]), lambda: requests.end_step(controller, created[0]))
         raise
+    if ends_job:
+        _wait_for_end(controller, started)
+    return code
+
+
+def _follow(
+    controller: Controller,
+    started: requests.StartedStep,
+    descriptors: Mapping[int, int],
+    stdin: int | None,
+    options: Mapping[str, str],
+    values: Mapping[str, Any],
+    only: Mapping[int, int],
+) -> int:
+    """Follow the step to its end, and return the exit code."""
+    has_terminal = "pty" in options
     output = StepOutput(
         descriptors,
-        ranks,
+        sum(len(node.ranks) for node in started.nodes),
         has_labels="label" in options,
         is_buffered=not ("unbuffered" in options or has_terminal),
         only=only,
@@ -156,10 +164,33 @@ def _run(
     )
     followed = StepRun(controller, started, output, stdin, behaviour)
     with RawTerminal(is_raw=has_terminal):
-        code = followed.follow()
-    if ends_job:
-        _wait_for_end(controller, started)
-    return code
+        return followed.follow()
+
+
+def _is_created(
+    controller: Controller,
+    step: requests.StepToStart,
+    options: Mapping[str, str],
+    values: Mapping[str, Any],
+    created: list[requests.StartedStep],
+) -> bool:
+    """Create the step and add it to a list. Return False, after a message, if there is none."""
+    try:
+        _create(controller, values["jobid"], step, options, values, created)
+    except KeyboardInterrupt as error:
+        if created:
+            raise
+        number = int(error.args[0])
+        print(f"srun: Cancelled pending job step with signal {number}", file=sys.stderr)
+        return False
+    except FairbankError as error:
+        if error.field in _OWN_SENTENCES:
+            print_error("srun", error)
+        else:
+            what = f"Unable to create step for job {values['jobid']}: "
+            print_failure("srun", error, f"srun: error: {what}")
+        return False
+    return True
 
 
 def _wait_for_end(controller: Controller, step: requests.StartedStep) -> None:
@@ -202,6 +233,7 @@ def _requested_step(
         input_rank=int(input_file) if input_file.isdecimal() else None,
         terminal=terminal_size() if "pty" in options else (),
         submit_line=" ".join(("srun", *line.words)),
+        key=os.urandom(8).hex(),
     )
 
 
@@ -211,26 +243,35 @@ def _create(
     step: requests.StepToStart,
     options: Mapping[str, str],
     values: Mapping[str, Any],
-) -> requests.StartedStep:
-    """Create the step, as soon as other steps leave it enough cores."""
+    created: list[requests.StartedStep],
+) -> None:
+    """Create the step, as soon as other steps leave it enough cores, and add it to a list.
+
+    A signal between the request and its answer takes effect when the step is in the list.
+    """
     pause, is_printed = BUSY_SECONDS[0], "quiet" in options
     ends = time.monotonic() + values["immediate"] if "immediate" in values else None
-    while True:
+    while not created:
         try:
-            started = requests.create_step(controller, job, step)
+            with held_signals():
+                created.append(requests.create_step(controller, job, step))
         except Unavailable as error:
-            if error.field != "busy" or (ends is not None and time.monotonic() >= ends):
+            if error.field not in ("busy", "controller"):
                 raise
+            if ends is not None and time.monotonic() >= ends:
+                raise
+            text = f"{error.message}; retrying"
+            if error.field == "busy":
+                text = f"Job {job} step creation temporarily disabled, retrying ({error.message})"
+            else:  # it may have been created
+                step = step._replace(repeated=True)
             if not is_printed and ends is None:
-                what = f"Job {job} step creation temporarily disabled, retrying"
-                print(f"srun: {what} ({error.message})", file=sys.stderr, flush=True)
+                print(f"srun: {text}", file=sys.stderr, flush=True)
             is_printed = True
-        else:
-            if pause > BUSY_SECONDS[0] and "quiet" not in options:
-                print(f"srun: Step created for {started}", file=sys.stderr, flush=True)
-            return started
-        time.sleep(pause)
-        pause = min(2 * pause, BUSY_SECONDS[1])
+            time.sleep(pause)
+            pause = min(2 * pause, BUSY_SECONDS[1])
+    if pause > BUSY_SECONDS[0] and "quiet" not in options:
+        print(f"srun: Step created for {created[0]}", file=sys.stderr, flush=True)
 
 
 def _program(name: str, directory: str) -> str:

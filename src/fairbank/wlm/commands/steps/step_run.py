@@ -9,7 +9,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from fairbank.core.errors import FairbankError, Unavailable
@@ -93,12 +92,13 @@ class StepRun:
         self._streams: list[StepStream] = []
 
     def follow(self, origin: str = "own") -> int:
-        """Follow the step to its end, and return srun's exit code. `origin` is as in StepStream."""
-        try:
-            self._connect(origin)
-        except KeyboardInterrupt:  # there is nothing yet that could forward the signal
-            self._abandon()
-            raise
+        """Follow the step to its end, and return srun's exit code. `origin` is as in StepStream.
+
+        Raises:
+            OSError: the output cannot be written.
+            KeyboardInterrupt: a signal came before it could be forwarded.
+        """
+        self._connect(origin)
         self._selector.register(self._wakeup, selectors.EVENT_READ, self._take_signals)
         forwarded = (signal.SIGINT, *_FORWARDED) if self._options.name == "srun" else ()
         signal.set_wakeup_fd(self._wakeup_end, warn_on_full_buffer=False)
@@ -178,7 +178,8 @@ class StepRun:
     def _receive(self, stream: StepStream) -> None:
         for frame in stream.receive():
             if frame.kind in (frames.OUTPUT, frames.ERRORS):
-                stream.note_written(frame, self._write(frame))
+                count = self._output.write(frame.kind, frame.number, frame.body)
+                stream.note_written(frame, count)
             elif frame.kind == frames.MISSED:
                 self._note_missed(stream, frame)
             elif frame.kind == frames.EXITED:
@@ -188,24 +189,10 @@ class StepRun:
     def _note_missed(self, stream: StepStream, frame: Frame) -> None:
         """Say that output is missing here, behind what has come of its line."""
         kind, count = missed_output(frame)
-        written = self._write(Frame(kind, frame.number, b""))
+        written = self._output.write(kind, frame.number, b"")
         stream.note_missed(kind, frame.number, written + count)
         what = f"{count} bytes of the output of task {frame.number} are missing here"
         self._print(f"error: {what}: {self._options.name} was too slow or stopped")
-
-    def _write(self, frame: Frame) -> int:
-        """Write what a task has written. If that is not possible any more, end an own step."""
-        try:
-            return self._output.write(frame.kind, frame.number, frame.body)
-        except OSError:
-            self._abandon()
-            raise
-
-    def _abandon(self) -> None:
-        """End an own step, which this process cannot follow any more."""
-        with suppress(FairbankError):
-            if not self._options.is_attached:
-                self._ask(lambda: requests.end_step(self._controller, self._step))
 
     def _read_input(self, _: object) -> None:
         assert self._stdin is not None  # noqa: S101 - only then is it called

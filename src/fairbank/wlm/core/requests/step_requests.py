@@ -36,11 +36,16 @@ STEPS_MAX = 40_000
 def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
     """Create a step of a running job, and let its nodes start the tasks.
 
+    A repeated request gets the step that it has created, if that runs.
+
     Raises:
         Unavailable: other steps have the cores or GPUs.
         FairbankError: the job is not running, belongs to another user, or has too little.
     """
     job, run = _begun_job(tx, caller, body.job)
+    others, key = tx.state.steps_of(run.run), body.step.key
+    if key and (known := next((one for one in others if one.request.key == key), None)):
+        return known
     if job.state is JobState.SUSPENDED:
         raise _no_steps(job)
     if run.steps >= STEPS_MAX:
@@ -48,7 +53,6 @@ def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
             f"job {job.name} has had {STEPS_MAX:,} steps", field="step", remedy="use another job"
         )
     threads = tx.state.threads_of(run.allocation.nodes)
-    others = tx.state.steps_of(run.run)
     types = gpu_types(tx.state.nodes_of(run.allocation.nodes))
     grants = place_step(body.step, run.allocation, threads, others, types)
     step = WlmStep(

@@ -30,8 +30,17 @@ class StepAnswers:
 
     async def create_step(self, request: cmd.CreateStepRequest, user: Submitter) -> Json:
         body = build_step(request, self._runner.state)
-        step = cast("WlmStep", await self._runner.request(user.caller, body))
+        step = await self._ended_step(request, user) if request.repeated else None
+        if step is None:
+            step = cast("WlmStep", await self._runner.request(user.caller, body))
         return self._facts_of(step)
+
+    async def _ended_step(self, request: cmd.CreateStepRequest, user: Submitter) -> WlmStep | None:
+        """Return the step that was created by the same request, if it has ended."""
+        jobs = own_jobs(self._runner.state, str(request.job), user.caller)
+        await self._runner.committed()
+        ended = await self._runner.ended_steps([job.run.run for job in jobs if job.run is not None])
+        return next((one.step for one in ended if one.step.request.key == request.key), None)
 
     def _facts_of(self, step: WlmStep) -> Json:
         """Return what srun must know to connect to the daemons of a step."""

@@ -87,4 +87,5 @@ def _step_request(request: CreateStepRequest, values: Mapping[str, Any]) -> Step
         tasks_per_gpu=gpus.tasks_each,
         cpus_per_gpu=values.get("cpus-per-gpu", 0),
         submit_line=request.submit_line,
+        key=request.key,
     )
