@@ -4,8 +4,6 @@ Source: sbatch(1), --gres and --gpus; gres.conf(5). `add_gpus` in plugins/fairba
 the same forms.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple

@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import ForwardRef
 
 import pytest
 
@@ -66,6 +68,17 @@ def test_command_imports_little(name: str, tmp_path: Path) -> None:
     assert [module for module in own - FRAMES if not module.startswith(ALLOWED)] == []
     assert SLOW.intersection(modules) == set()
     assert len(modules) <= MODULES_MAX
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_fields_of_tuples_are_types_and_no_text_that_python_would_compile(
+    name: str, tmp_path: Path
+) -> None:
+    modules = map(import_module, imported(name, LINES[name], tmp_path))
+    values = [value for module in modules for value in vars(module).values()]
+    tuples = [one for one in values if isinstance(one, type) and hasattr(one, "_fields")]
+    assert tuples
+    assert [one for one in tuples if ForwardRef in map(type, one.__annotations__.values())] == []
 
 
 def test_srun_within_a_job_imports_no_parser_of_other_options(tmp_path: Path) -> None:

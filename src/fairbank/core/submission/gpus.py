@@ -1,7 +1,5 @@
 """GPUs that the options of a job or a step request: on each node, for each task, or in all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 

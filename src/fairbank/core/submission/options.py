@@ -4,8 +4,6 @@ Source: sbatch(1), srun(1), salloc(1). A later source wins: default, #SBATCH lin
 command line.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import chain

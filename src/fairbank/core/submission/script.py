@@ -4,8 +4,6 @@ Lines with a second # or a blank before the mark are comments. An option may tak
 the next line. Source: sbatch(1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

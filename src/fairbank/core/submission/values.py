@@ -7,8 +7,6 @@ Readers of rare options import their parsers themselves: srun is often started, 
 a quarter less of processor time.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -162,28 +160,28 @@ def time_limit(text: str, field: str) -> int | None:
     return seconds
 
 
-def array(text: str, field: str) -> ArrayTasks | None:
+def array(text: str, field: str) -> "ArrayTasks | None":
     """Return the tasks of an array; None for an empty text, a job that is none."""
     from fairbank.core.submission.arrays import parse_array
 
     return parse_array(text, field=field) if text else None
 
 
-def dependencies(text: str, field: str) -> DependencyExpression:
+def dependencies(text: str, field: str) -> "DependencyExpression":
     """Return the dependencies on other jobs."""
     from fairbank.core.submission.dependencies import parse_dependencies
 
     return parse_dependencies(text, field=field)
 
 
-def cpu_binding(text: str, field: str) -> CpuBinding:
+def cpu_binding(text: str, field: str) -> "CpuBinding":
     """Return the binding of tasks to CPUs."""
     from fairbank.core.submission.task_cpus import parse_binding
 
     return parse_binding(text, field=field)
 
 
-def gpu_binding(text: str, field: str) -> GpuBinding:
+def gpu_binding(text: str, field: str) -> "GpuBinding":
     """Return the binding of tasks to GPUs."""
     from fairbank.core.submission.task_gpus import parse_binding
 

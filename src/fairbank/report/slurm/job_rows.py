@@ -3,8 +3,6 @@
 Instants are seconds since 1970, times seconds, sizes MiB. None stands for what is not set.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from fairbank.report.slurm.notation import JOB_FLAGS, JOB_STATES

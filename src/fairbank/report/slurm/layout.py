@@ -5,8 +5,6 @@ put a blank after each column and dashes under the header, mark a cut with +, an
 cells with delimiters. Widths count bytes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain

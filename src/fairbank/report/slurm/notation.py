@@ -3,8 +3,6 @@
 Source: docs/reference/slurm-rules.md, "Output of Slurm's commands".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo

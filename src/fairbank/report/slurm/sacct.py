@@ -1,7 +1,5 @@
 """Columns of sacct and sstat, and their formats."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 

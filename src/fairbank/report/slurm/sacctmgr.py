@@ -1,7 +1,5 @@
 """Columns of sacctmgr show."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from fairbank.report.slurm.layout import SlurmColumn, table

@@ -5,8 +5,6 @@ word (default: `(null)`) stands for None. A part in `<>` is left out if a value 
 has no word, and so is a line of such parts alone. A line with ? is only shown with --details.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Columns of sinfo, and its formats. A row is a group of nodes of one partition."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 Source: docs/reference/slurm-rules.md, "sprio output". A row is a job in one of its partitions.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial

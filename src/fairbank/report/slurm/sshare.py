@@ -3,8 +3,6 @@
 Source: docs/reference/slurm-rules.md, "sshare output". The origin of the figures does not matter.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import repeat

@@ -1,7 +1,5 @@
 """Steps with all that squeue --steps and scontrol show step print of them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from fairbank.report.slurm.layout import SlurmColumn, table

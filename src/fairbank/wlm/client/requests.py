@@ -4,8 +4,6 @@
 "7", "7_3", "7_[1-3,5]". Times are seconds since 1970.
 """
 
-from __future__ import annotations
-
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Command lines as getopt_long(3) reads them: options anywhere, letters in groups, short names."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Options of a submission from their three sources: #SBATCH lines, variables, command line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple

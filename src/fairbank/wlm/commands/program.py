@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import signal
@@ -63,8 +62,6 @@ class _ErrorOutput(io.FileIO):
 
 def main() -> NoReturn:
     """Run the command that this process is named after; as `fairbank-slurm`, the first argument."""
-    # The modules alone would start many collections, which find nothing.
-    gc.set_threshold(100_000)
     _open_standard_files()
     name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
     if name == PROGRAM and words:

@@ -1,7 +1,5 @@
 """scontrol: change jobs, nodes, partitions and reservations, and control the controller."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

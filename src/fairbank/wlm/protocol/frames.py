@@ -5,8 +5,6 @@ has the same; a message that is neither has the number 0. Standard library only,
 start fast.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple

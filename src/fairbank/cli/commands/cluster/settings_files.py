@@ -26,11 +26,14 @@ if TYPE_CHECKING:
 _RELEASE_SECONDS = 10
 """Seconds between two rounds that release held jobs for which there is credit again."""
 # -E: a module in the user's PYTHONPATH may have the name of one of Python's own. -S: to look for
-# packages takes Python 2 to 3 ms, and the commands import only this one.
+# packages takes Python 2 to 3 ms, and the commands import only this one. The modules alone would
+# start many collections of garbage, which find nothing and take 1 ms.
 _COMMANDS = """\
 {first_line}
+import gc
 import sys
 
+gc.set_threshold(100_000)
 sys.path.append({packages!r})
 
 from fairbank.wlm.commands.program import main

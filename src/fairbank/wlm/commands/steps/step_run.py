@@ -1,7 +1,5 @@
 """Running step as srun follows it: output, input, signals and the ends of its tasks."""
 
-from __future__ import annotations
-
 import os
 import select
 import selectors

@@ -1,7 +1,5 @@
 """scontrol show assoc_mgr: associations and QOS with limits and usage."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Rows from the controller, with no more of their fields than a table shows."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

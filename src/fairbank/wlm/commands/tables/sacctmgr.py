@@ -3,8 +3,6 @@
 Projects of the bank and wlm.toml are where they are changed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

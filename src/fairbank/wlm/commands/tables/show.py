@@ -1,7 +1,5 @@
 """scontrol show, and sdiag."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """sinfo: partitions and nodes."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
