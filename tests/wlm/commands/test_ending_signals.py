@@ -231,6 +231,25 @@ def test_third_ctrl_c_kills_the_step_at_once(
     assert process.returncode == 128 + signal.SIGKILL
 
 
+def test_step_that_srun_cannot_follow_ends_also_over_a_restart_of_the_controller(
+    shell: Shell, start: Start, cluster: SmallCluster, blocker: str
+) -> None:
+    script = "echo on; while [ ! -e go ]; do sleep 0.05; done; echo off; exec sleep 600"
+    process = start("srun", f"--jobid={blocker}", *sh(script))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "on\n"
+    process.stdout.close()
+    cluster.kill_controller()
+    try:
+        (shell.directory / "go").touch()
+        read_until(process, "retrying")
+    finally:
+        cluster.start_controller()
+    assert process.wait(30) == 1
+    with Controller(cluster.directory) as controller:
+        assert requests.find_step(controller, blocker, 0).state == "CANCELLED"
+
+
 # ------------------------------------------------------------------ terminals that disappear
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -425,3 +426,43 @@ def test_srun_that_never_stops_sending_keeps_no_other_one_waiting(start_step: St
         finally:
             flood.kill()
     assert step.wait().status == 0
+
+
+def test_tasks_that_have_not_started_end_by_a_signal_to_the_step(start_step: StartStep) -> None:
+    """The first tasks run, and srun is served, while the others start."""
+    tasks = 600
+    step = streamed(start_step, "echo on; exec sleep 600", tasks=tasks)
+    with Reader(step, "own", credit=2**31) as reader:
+        reader.send(SIGNAL, signal.SIGKILL)
+        reader.receive_all()
+    assert reader.exits == dict.fromkeys(range(tasks), signal.SIGKILL)
+    assert len(reader.output) < tasks
+    assert step.wait().status == signal.SIGKILL
+
+
+def test_task_that_starts_later_gets_all_of_the_input(start_step: StartStep) -> None:
+    step = streamed(start_step, "cat", tasks=100)
+    with Reader(step, "own", wants_input=True, credit=2**31) as reader:
+        reader.send(INPUT, 0, b"text\n")
+        reader.send(INPUT, 0, b"")
+        reader.receive_all()
+    assert {reader.output[OUTPUT, rank] for rank in range(100)} == {b"text\n"}
+    assert step.wait().status == 0
+
+
+def test_step_with_too_many_tasks_for_its_node_says_so_and_ends(tmp_path: Path) -> None:
+    launcher = StartedLauncher(lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100)))
+    tasks = tuple(StepTask(rank) for rank in range(64))
+    try:
+        step = StartedStep(
+            launcher, tmp_path / "few", "exec sleep 600", input="", output="", tasks=tasks
+        )
+        with Reader(step, "own", credit=2**31) as reader:
+            reader.receive_all()
+        text = b"slurmstepd: error: cannot start all tasks: Too many open files\n"
+        assert reader.output[ERRORS, 0] == text
+        assert len(reader.exits) == 64
+        assert {1 << 8, signal.SIGTERM} <= {*reader.exits.values()}
+        assert step.wait().status == signal.SIGTERM
+    finally:
+        launcher.close()

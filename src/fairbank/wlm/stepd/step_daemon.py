@@ -14,7 +14,6 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
@@ -48,17 +47,20 @@ from fairbank.wlm.stepd.suspension import EndTime, Suspension
 from fairbank.wlm.stepd.task import (
     JOB_FAULT_CODE,
     empty_files,
-    open_streams,
     read_environment,
     reset_signals,
-    run_task,
     shared_files,
 )
 from fairbank.wlm.stepd.task_programs import exit_code, run_epilogs
+from fairbank.wlm.stepd.task_starts import TaskStarts
 
 _PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 _KILL_SECONDS = 0.05, 1.0  # first and longest pause between two SIGKILL
 _POLL_SECONDS = 86_400.0
+_STARTS = 16
+"""Tasks that are started before requests and streams are served again."""
+_FATAL = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGKILL)
+"""Signals that end a task that is not started yet."""
 _STORE_SECONDS = 1.0  # pause between two attempts to store the end
 _IGNORED = "HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU PIPE".split()
 
@@ -89,7 +91,7 @@ class StepDaemon:
 
     Invariant: `_running` has the rank of each task that has not ended, by its process id, and
     `_statuses` the wait status of the others, by rank. `_epilogs` has the ranks of those
-    whose epilogs run, by the process id of these.
+    whose epilogs run, by the process id of these. `_starts` has the tasks that are not started.
     `_kill_at` is None until the step is being ended; then it is the time of the next SIGKILL.
     `_killed_at` is the time of the first one. All times are monotonic.
     """
@@ -118,7 +120,7 @@ class StepDaemon:
         """Start the tasks, hold their processes until none is left, and store the end."""
         if not self._start():
             return
-        while self._has_children():
+        while self._has_children() or not self._starts.is_over:
             self._poller.wait(self._milliseconds())
             self._act(time.monotonic())
         self._streams.finish()
@@ -130,14 +132,15 @@ class StepDaemon:
     # ------------------------------------------------------------------ the tasks
 
     def _start(self) -> bool:
-        """Start the tasks unless they were started before. Return False if they were.
+        """Start the first task unless it was started before. Return False if it was.
 
-        They wait until the first one is on the disk: after a crash it can be found, and the others
-        by the mark in their environment.
+        It waits until it is on the disk: after a crash it can be found, and the others by the mark
+        in their environment.
         """
-        (go_read, go), (failures, failure) = os.pipe(), os.pipe()
         tasks = self._step.all_tasks
         step = self._step._replace(shared=shared_files(tasks))
+        self._locals = {task.rank: local for local, task in enumerate(tasks)}
+        self._starts = TaskStarts(self._directory, step)
         self._streams = StepStreams(
             self._directory,
             self._poller,
@@ -146,19 +149,7 @@ class StepDaemon:
             has_srun=bool(step.tasks),
         )
         self._errors = ErrorOutput(step, self._streams)
-        for local, task in enumerate(tasks):
-            ours, ends = open_streams(step, local, task)
-            pid = os.fork()
-            if pid == 0:
-                os.close(go)
-                signal.set_wakeup_fd(-1)
-                run_task(step, local, task, ends, self._directory, go_read, failure)
-            for end in {end for end in ends[:3] if end is not None}:
-                os.close(end)
-            self._running[pid] = task.rank
-            self._streams.add_task(task.rank, ours)
-        os.close(go_read)
-        os.close(failure)
+        self._start_task()
         self._started = time.monotonic()
         self._end_time = EndTime(self._suspension, step.seconds, self._started)
         self._warnings = LimitWarnings()
@@ -168,12 +159,45 @@ class StepDaemon:
         if may_start:
             if not step.append:
                 empty_files(step.shared)
-            with suppress(BrokenPipeError):  # all tasks have failed before
-                os.write(go, b"\n" * len(tasks))
-        os.close(go)
-        self._failures: int | None = failures
-        self._poller.register(failures, self._read_failure)
+            self._starts.allow()
+        self._failures: int | None = self._starts.failures
+        self._poller.register(self._starts.failures, self._read_failure)
+        if self._starts.is_over:
+            self._end_starts()
+        else:
+            self._requests.open()
         return may_start
+
+    def _start_task(self) -> None:
+        """Start the next task. Raises OSError."""
+        pid, rank, ends = self._starts.start_next()
+        self._running[pid] = rank
+        self._streams.add_task(rank, ends)
+
+    def _start_tasks(self) -> None:
+        """Start some of the tasks that are left. If the node has too little, end the step."""
+        try:
+            for _ in range(_STARTS):
+                if self._starts.is_over:
+                    self._end_starts()
+                    return
+                self._start_task()
+        except OSError as error:
+            self._errors.report_failure(f"cannot start all tasks: {error.strerror}")
+            self._drop_tasks(JOB_FAULT_CODE << 8)
+            self._end("", time.monotonic())
+
+    def _drop_tasks(self, status: int) -> None:
+        """Start no more tasks. Those that are left have a wait status all the same."""
+        if not self._starts.is_over:
+            ranks = self._starts.drop()
+            self._statuses.update(dict.fromkeys(ranks, status))
+            self._streams.end_tasks(ranks, status)
+            self._end_starts()
+
+    def _end_starts(self) -> None:
+        self._starts.close()
+        self._streams.end_starts()
 
     def _starts_epilogs(self, rank: int) -> bool:
         """Start the programs that run after a task, before its end is reported.
@@ -182,13 +206,13 @@ class StepDaemon:
         """
         if not self._step.epilogs or self._kill_at is not None:
             return False
-        tasks = self._step.all_tasks
-        local = next(at for at, task in enumerate(tasks) if task.rank == rank)
+        local = self._locals[rank]
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
             reset_signals()
-            environment = read_environment(self._directory, local, tasks[local])
+            task = self._step.all_tasks[local]
+            environment = read_environment(self._directory, local, task)
             run_epilogs(self._step.epilogs, environment, self._step.directory)
         self._epilogs[pid] = rank
         return True
@@ -209,12 +233,12 @@ class StepDaemon:
                     status = OUT_OF_MEMORY_STATUS
                 self._statuses[rank] = status
                 if not self._starts_epilogs(rank):
-                    self._streams.end_task(rank, status)
+                    self._streams.end_tasks([rank], status)
             elif pid in self._epilogs:
                 rank = self._epilogs.pop(pid)
                 if status:
                     self._errors.report_epilog(exit_code(status))
-                self._streams.end_task(rank, self._statuses[rank])
+                self._streams.end_tasks([rank], self._statuses[rank])
 
     def _note_memory(self) -> None:
         """Learn if the kernel has killed a process because of its memory."""
@@ -233,12 +257,22 @@ class StepDaemon:
         times = [deadline, self._kill_at, self._streams.due(), self._suspension.due]
         times.append(self._warnings.next_at(deadline))
         due = min((at for at in times if at is not None), default=None)
-        if not (self._running or self._epilogs) and self._kill_at is None:
+        if self._may_start or not (self._is_busy or self._kill_at is not None):
             return 0
         if due is None:
             return None
         # `poll` takes at most 24 days; the loop calls it again.
         return min(max(0.0, due - time.monotonic()), _POLL_SECONDS) * 1_000 + 1
+
+    @property
+    def _may_start(self) -> bool:
+        """True if tasks are left, and may start now."""
+        return not self._starts.is_over and self._suspension.since is None
+
+    @property
+    def _is_busy(self) -> bool:
+        """True if a task runs, or will run."""
+        return bool(self._running or self._epilogs) or not self._starts.is_over
 
     def _act(self, now: float) -> None:
         """Do what is due."""
@@ -247,7 +281,9 @@ class StepDaemon:
             send_signal([process], number)
         self._streams.act(now)
         self._suspension.act(now)
-        if self._kill_at is None and not (self._running or self._epilogs):
+        if self._may_start:
+            self._start_tasks()
+        if self._kill_at is None and not self._is_busy:
             self._end("", now)  # what the tasks have left behind
         elif deadline is not None and now >= deadline:
             self._end(self._end_time.reason, now)
@@ -262,6 +298,7 @@ class StepDaemon:
         self._announce(reason)
         self._reason = reason
         self._end_time.remove()
+        self._drop_tasks(signal.SIGTERM)
         self._kill_at = now + self._step.kill_wait
         processes = self._processes()
         send_signal(processes, signal.SIGTERM)
@@ -281,6 +318,7 @@ class StepDaemon:
         self._errors.report_memory(used, limit)
         self._is_out_of_memory = self._is_announced = True
         self._end_time.remove()
+        self._drop_tasks(OUT_OF_MEMORY_STATUS)
         self._kill_at = time.monotonic()
 
     # ------------------------------------------------------------------ requests
@@ -351,6 +389,8 @@ class StepDaemon:
         self._streams.attach(connection, origin, wants_input=wants_input)
 
     def _signal_all(self, number: int) -> None:
+        if number in _FATAL:
+            self._drop_tasks(number)
         send_signal(self._processes(), number)
 
     def _signal_tasks(self, number: int) -> None:

@@ -18,6 +18,7 @@ class TaskInput:
 
     Invariant: `_positions` has what each task has taken, by its descriptor, since the first byte
     of all; `_start` is the position of the first byte that is kept. `_is_over`: no more comes.
+    `_may_drop`: all tasks are there.
     """
 
     def __init__(self, poller: Poller, on_taken: Callable[[int], None]) -> None:
@@ -27,7 +28,7 @@ class TaskInput:
         self._data = bytearray()
         self._start = 0
         self._terminal: int | None = None
-        self._is_over = False
+        self._is_over = self._may_drop = False
 
     @property
     def takes_more(self) -> bool:
@@ -40,6 +41,13 @@ class TaskInput:
         self._positions[descriptor] = 0
         if is_terminal:
             self._terminal = descriptor
+        if self._data or self._is_over:
+            self._write(descriptor)
+
+    def end_starts(self) -> None:
+        """Note that all tasks are added."""
+        self._may_drop = True
+        self._drop()
 
     def resize(self, rows: int, columns: int) -> None:
         """Give the terminal another size, if there is one."""
@@ -85,6 +93,8 @@ class TaskInput:
 
     def _drop(self) -> None:
         """Drop what all tasks have taken."""
+        if not self._may_drop:
+            return
         end = self._start + len(self._data)
         count = min(self._positions.values(), default=end) - self._start
         if count > 0:

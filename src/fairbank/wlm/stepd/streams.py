@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -129,14 +129,20 @@ class StepStreams:
                 path = os.path.join(self._directory, f"stream.{kind}.{rank}")
                 output = TaskOutput(kind, rank, descriptor, StreamLog(path, self._log_bytes))
                 self._outputs[kind, rank] = output
+                for reader in self._readers.values():
+                    reader.begins[output] = reader.positions[output] = reader.written[output] = 0
                 self._listen(output)
         if ends.stdin is not None:
             self._input.add_task(ends.stdin, is_terminal=ends.is_terminal)
 
-    def end_task(self, rank: int, status: int) -> None:
-        """Tell the sruns how a task ended."""
-        self._exits[rank] = status
-        self._broadcast(_exit_frame(rank, status))
+    def end_starts(self) -> None:
+        """Note that no other task will be added: each has had the input so far."""
+        self._input.end_starts()
+
+    def end_tasks(self, ranks: Sequence[int], status: int) -> None:
+        """Tell the sruns how some tasks ended."""
+        self._exits.update(dict.fromkeys(ranks, status))
+        self._broadcast(b"".join(_exit_frame(rank, status) for rank in ranks))
 
     def write_errors(self, line: bytes) -> None:
         """Add a line of the step daemon to the first stream for errors, else for output."""
