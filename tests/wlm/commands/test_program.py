@@ -54,11 +54,17 @@ def imported(name: str, words: Sequence[str], cluster: Path, **variables: str) -
         "print(*sorted(set(sys.modules) - before))"
     )
     environment = {**os.environ, "FAIRBANK_CLUSTER": str(cluster), **variables}
-    process = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert "no answer from the controller" in process.stderr
-    return process.stdout.split()
+    words = [sys.executable, "-c", code]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, env=environment, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        errors = process.stderr.readline()
+        if errors.endswith("retrying\n"):
+            process.terminate()  # srun asks again until a signal comes
+        errors += process.stderr.read()
+        assert "no answer from the controller" in errors
+        return process.stdout.read().split()
 
 
 @pytest.mark.parametrize("name", LINES)
