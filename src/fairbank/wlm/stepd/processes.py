@@ -30,7 +30,8 @@ class Process(NamedTuple):
 
 def boot_id() -> str:
     """Return the identity of this boot: process ids and start times are unique within one."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+    # The codec of ASCII would be one more module, which each step daemon imports.
+    with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
         return file.read().strip()
 
 
