@@ -39,3 +39,11 @@ def test_row_has_a_test(rows: list[str]) -> None:
     """A row about no code has neither: the license, and a machine of its own for the daemons."""
     without = [row[2:6] for row in rows if not TEST.search(row)]
     assert without == ["1.02", "6.09"]
+
+
+def test_every_row_for_one_machine_is_there(shared: Path, rows: list[str]) -> None:
+    """Parts A and B of the design are built; part C is several machines."""
+    design = (shared / "design/wlm.md").read_text()
+    planned = re.findall(r"^\| ([1-7]\.\d\d) \|.*\| (?:A|B)[^|]*\| [^|]* \|$", design, re.MULTILINE)
+    assert len(planned) > 120
+    assert sorted(set(planned) - {row[2:6] for row in rows}) == []
