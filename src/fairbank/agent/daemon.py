@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import secrets
-import signal
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +26,7 @@ from fairbank.agent.reports.report import PendingReport, send_reports
 from fairbank.agent.settings import AgentSettings
 from fairbank.core.errors import FairbankError
 from fairbank.rest.client import Client, parse_address
-from fairbank.rest.server.daemon_tasks import DaemonTasks, limit_end
+from fairbank.rest.server.daemon_tasks import DaemonTasks
 from fairbank.rest.server.unix_socket import bind_unix
 
 _log = logging.getLogger(__name__)
@@ -96,10 +95,9 @@ class Agent:
 
     async def run(self, ready: Callable[[Sequence[str]], None]) -> None:
         """Run until SIGTERM or SIGINT; `ready` is called with the sockets once they listen."""
-        loop, settings = asyncio.get_running_loop(), self._settings
+        settings = self._settings
         with contextlib.suppress(ValueError, RuntimeError):  # a test runs it in another thread
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, self._stop)
+            self._tasks.handle_signals()
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self._close)
             await self._listen(stack)
@@ -111,10 +109,6 @@ class Agent:
             for job in self._jobs.values():
                 self._tasks.start(self._repeat(job))
             await self._stopping.wait()
-
-    def _stop(self) -> None:
-        limit_end()
-        self._stopping.set()
 
     async def _repeat(self, job: PeriodicJob) -> None:
         loop = asyncio.get_running_loop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import faulthandler
 import logging
+import signal
 from collections.abc import Callable, Coroutine
 
 END_SECONDS = 15.0
@@ -35,6 +36,21 @@ class DaemonTasks:
         """
         self._daemon, self._stop = daemon, stop
         self._tasks: set[asyncio.Task[None]] = set()
+        self._bounds_end = False
+
+    def handle_signals(self) -> None:
+        """Stop on SIGTERM and SIGINT: the process is the daemon's, so its end is bounded."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        self._bounds_end = True
+
+    def stop(self) -> None:
+        """Stop the daemon. The time for its end begins with the first call."""
+        if self._bounds_end:
+            self._bounds_end = False
+            limit_end()
+        self._stop()
 
     def start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Start a task, and keep it until its end."""
@@ -60,4 +76,4 @@ class DaemonTasks:
             _log.critical(
                 "%s has a bug and stops, to be started again", self._daemon, exc_info=error
             )
-            self._stop()
+            self.stop()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fairbank.agent.control import PROMETHEUS, as_json, listen
 from fairbank.core.errors import Conflict, FairbankError
-from fairbank.rest.server.daemon_tasks import DaemonTasks, limit_end
+from fairbank.rest.server.daemon_tasks import DaemonTasks
 from fairbank.rest.server.log import set_debug_levels
 from fairbank.statefile.local_disk import check_local_disk
 from fairbank.wlm.config.comparison import compare
@@ -102,9 +102,8 @@ class ControllerDaemon:
 
         `ready` is called when commands are served.
         """
+        self.tasks.handle_signals()
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop)
         loop.add_signal_handler(signal.SIGHUP, self._reconfigure_by_signal)
         try:
             await self.runner.flush()
@@ -152,10 +151,6 @@ class ControllerDaemon:
             task.cancel()
         if not reader.has_read.is_set():
             _log.warning("no accounts are known yet: jobs may name any")
-
-    def _stop(self) -> None:
-        limit_end()
-        self.shut_down()
 
     def shut_down(self) -> None:
         """End the controller; jobs go on."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import time
 from collections.abc import Callable
 
-from fairbank.rest.server.daemon_tasks import DaemonTasks, limit_end
+from fairbank.rest.server.daemon_tasks import DaemonTasks
 from fairbank.rest.server.log import set_debug_levels
 from fairbank.wlm.node.devices.gpu_use import busy_parts
 from fairbank.wlm.node.devices.gpus import HostGpus
@@ -39,9 +38,7 @@ class NodeDaemon:
         Args:
             ready: called when all nodes listen.
         """
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop)
+        self._tasks.handle_signals()
         async with contextlib.AsyncExitStack() as stack:
             launcher = LauncherProcess()
             stack.callback(launcher.close)
@@ -63,10 +60,6 @@ class NodeDaemon:
                 self._tasks.start(_watch_memory(nodes))
             ready()
             await self._stopping.wait()
-
-    def _stop(self) -> None:
-        limit_end()
-        self._stopping.set()
 
     async def _sample(self, nodes: list[NodeServer], host: HostGpus) -> None:
         since = time.monotonic()
