@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from tests.cli.conftest import Run
+from tests.cli.output_values import output_of
 from tests.cli.site import AYLA, DANA, MINH
 
 
@@ -32,6 +34,19 @@ def test_request_that_would_have_been_enough_has_its_price(fairbank: Run) -> Non
     assert row["enough"]["cost"] == row["cost"] == 18_060
     shown = fairbank("eff", "812301,700004", "-n", "-P", "-o", "ENOUGH,WOULD-COST").out
     assert shown == "39 CPUs|301\n90 CPUs|8939\n"
+
+
+def test_what_would_have_been_enough_for_a_job_out_of_memory_is_not_known(
+    changing: Run, tmp_path: Path
+) -> None:
+    jobs = tmp_path / "jobs.csv"
+    jobs.write_text(
+        "job_id,user,account,partition,start,elapsed,cpus,memory,state,cpu_time\n"
+        f"101,{AYLA},chem_qmc,idle-std,2026-11-20T08:00Z,01:00:00,4,16G,OUT_OF_MEMORY,00:20:00\n"
+    )
+    output_of(changing("import", "csv", str(jobs), "--yes"))
+    shown = output_of(changing("eff", "101", "-n", "-P", "-o", "EFF%,ENOUGH,WOULD-COST"))
+    assert shown == "8%||\n"
 
 
 def test_jobs_are_shown_in_the_order_in_which_they_are_named(fairbank: Run) -> None:

@@ -311,6 +311,19 @@ def test_no_gpu_is_given_twice_over_restarts_of_controller_and_node(lab: Running
     wait_until(lambda: states()[1:] == ["", ""], "the jobs to end")
 
 
+def test_status_says_that_the_host_has_no_gpu(tmp_path: Path) -> None:
+    (tmp_path / "host").mkdir()
+    settings = tmp_path / "settings.toml"
+    settings.write_text(SETTINGS.format(root=tmp_path / "host"))
+    cluster = RunningCluster(tmp_path)
+    try:
+        assert cluster.run("cluster", "up", "--config", str(settings)).returncode == 0
+        status = " ".join(cluster.run("cluster", "status").stdout.split())
+        assert "GPUs 8; this host has none, so jobs get their numbers alone" in status
+    finally:
+        cluster.close()
+
+
 @pytest.mark.skipif(not detect_gpus(), reason="this host has no GPU of NVIDIA or AMD")
 def test_job_runs_on_one_gpu_of_this_host(tmp_path: Path) -> None:
     cluster = RunningCluster(tmp_path)

@@ -68,8 +68,9 @@ COLUMNS = (
 MEANING = (
     "EFF% = processor time used (CPU-USED) of the time given (GIVEN = CPUS x ELAPSED); WASTED ="
     " what the idle rest cost; ENOUGH = what would have been enough if it can use any number of"
-    " CPUs and GPUs, with the most memory that sacct has, else with the memory that it had. The use"
-    " of GPUs is known where sacct has gres/gpuutil. Resized jobs are not measured."
+    " CPUs and GPUs, with the most memory that sacct has, else with the memory that it had; of a"
+    " job that was out of memory it is not known. The use of GPUs is known where sacct has"
+    " gres/gpuutil. Resized jobs are not measured."
 )
 
 
@@ -157,10 +158,13 @@ def _measured(
 def _with_enough(
     context: Context, row: dict[str, Any], usages: Mapping[tuple[int, int], MeasuredUsage]
 ) -> dict[str, Any]:
-    """Return the row with the request that would have been enough, and what it would have cost."""
+    """Return the row with the request that would have been enough, and what it would have cost.
+
+    It is not known for a job that was ended for its memory: it wanted more than it used.
+    """
     from fairbank.bank.efficiency import enough_cpus, enough_gpus
 
-    if not row["cpu_given"]:
+    if not row["cpu_given"] or row["word"] == "OUT_OF_MEMORY":
         return {**row, "enough": None}
     counts = {
         name: count

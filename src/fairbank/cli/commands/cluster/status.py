@@ -87,15 +87,18 @@ def _queue_lines(directory: ClusterDirectory) -> Iterator[tuple[str, str]]:
 
 def _node_lines(node: Registration, settings: WlmSettings) -> Iterator[tuple[str, str]]:
     """Yield what the node daemon can do on this host."""
+    from fairbank.wlm.node.devices.gpus import detect_gpus
+
     by_group = "by control group" if node.control_groups else "as descendants of the step daemon"
     yield "tracking", by_group
     yield "memory", f"kept by {node.memory_limits}" if node.memory_limits else "not limited"
     if count := sum(gpu.number for one in settings.nodes for gpu in one.gpus):
-        control = (
-            "a job cannot open those of others"
-            if node.device_groups
-            else "variables alone keep jobs off those of others, which they could open"
-        )
+        if not detect_gpus(settings.cluster.gpu_root):
+            control = "this host has none, so jobs get their numbers alone"
+        elif node.device_groups:
+            control = "a job cannot open those of others"
+        else:
+            control = "variables alone keep jobs off those of others, which they could open"
         yield "GPUs", f"{count}; {control}"
 
 
