@@ -54,12 +54,12 @@ T = TypeVar("T")
 class LiveCluster(RunningCluster):
     """Cluster with four small nodes. Its daemons are processes, which a test may kill."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, settings: str = SETTINGS) -> None:
         super().__init__(home)
-        settings = home / "wlm.toml"
-        settings.write_text(SETTINGS)
+        file = home / "wlm.toml"
+        file.write_text(settings)
         self.controller = Controller(self.directory)
-        self.fairbank("cluster", "up", "--config", str(settings))
+        self.fairbank("cluster", "up", "--config", str(file))
 
     def fairbank(self, *words: str) -> None:
         """Run a command of Fairbank, which must succeed."""
@@ -90,10 +90,10 @@ class LiveCluster(RunningCluster):
         children = [process for process in table if node is not None and process.parent == node]
         return min(children, key=lambda one: one.start).pid if children else None
 
-    def steps(self) -> Iterator[StepStart]:
-        """Yield the step daemons that live."""
+    def steps(self, below: str = "*/jobs/*") -> Iterator[StepStart]:
+        """Yield the step daemons that live, by the pattern of their directories."""
         table = process_table()
-        for directory in (self.directory / "nodes").glob("*/jobs/*"):
+        for directory in (self.directory / "nodes").glob(below):
             try:
                 start = read_start(str(directory))
             except OSError:

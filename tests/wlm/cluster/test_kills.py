@@ -22,9 +22,6 @@ from tests.support.conditions import wait_until
 from tests.support.figures import LogFigure
 from tests.wlm.cluster.live_cluster import LiveCluster
 
-KINDS = (
-    "controller", "node", "launcher", "step daemon", "script", "agent", "bank", "supervisor",
-)  # fmt: skip
 # Each run writes its begin and its end; a child lives a little longer than the script.
 SCRIPT = """\
 run=$SLURM_JOB_ID.${{SLURM_RESTART_COUNT:-0}}
@@ -41,8 +38,16 @@ class Campaign:
 
     `accepted` are all submissions, `jobs` those that are neither arrays nor have dependants,
     `requeued` those that a request put back, and `parents` has the dependency of a job: its type
-    and the job before it.
+    and the job before it. `kinds` can be killed, and `steps_below` is the pattern of the
+    directories of steps. Processes may live for `left_seconds` after the cluster. `figures` are
+    lines to show.
     """
+
+    kinds: tuple[str, ...] = (
+        "controller", "node", "launcher", "step daemon", "script", "agent", "bank", "supervisor",
+    )  # fmt: skip
+    steps_below = "*/jobs/*"
+    left_seconds = 1.0
 
     def __init__(self, cluster: LiveCluster, seed: int) -> None:
         self.cluster, self.random = cluster, random.Random(seed)
@@ -52,6 +57,7 @@ class Campaign:
         self.parents: dict[int, tuple[str, int]] = {}
         self.suspended: list[int] = []
         self.kills: Counter[str] = Counter()
+        self.figures: list[str] = []
 
     # ------------------------------------------------------------------ what happens
 
@@ -62,7 +68,7 @@ class Campaign:
             for _ in range(self.random.randint(1, 2 * jobs - 1)):
                 self.submit()
             if not deck:
-                deck = self.random.sample(KINDS, len(KINDS))
+                deck = self.random.sample(self.kinds, len(self.kinds))
             self.kills[self.kill(deck.pop())] += 1
             self.cluster.check_live()
         self.resume()
@@ -127,11 +133,11 @@ class Campaign:
 
     def steps(self) -> list[StepStart]:
         """Return the steps that live, at least one."""
-        self._submit()
+        self.submit()
         steps: list[StepStart] = []
 
         def has_steps() -> bool:
-            steps[:] = self.cluster.steps()
+            steps[:] = self.cluster.steps(self.steps_below)
             return bool(steps)
 
         wait_until(has_steps, "a step")
@@ -143,7 +149,7 @@ class Campaign:
         """Check the invariants by what is on the disk.
 
         Returns:
-            What was done, in two lines.
+            What was done, in lines.
         """
         rows, runs = self.cluster.stored()
         jobs = {row.value.number: row.value for row in rows if isinstance(row.value, WlmJob)}
@@ -156,6 +162,7 @@ class Campaign:
         return [
             f"{len(ends)} jobs, {len(runs)} runs, {charged} charges, 0 differences",
             f"kills: {dict(self.kills)}, ends: {dict(Counter(ends.values()))}",
+            *self.figures,
         ]
 
     def check_ends(self, jobs: dict[int, WlmJob], runs: list[AccountedRun]) -> dict[int, str]:
@@ -260,9 +267,9 @@ def cluster(tmp_path: Path) -> Iterator[LiveCluster]:
     started.close()
 
 
-def kill_at_random(cluster: LiveCluster, seed: int, kills: int, jobs: int) -> list[str]:
+def check_kills(campaign: Campaign, kills: int, jobs: int) -> list[str]:
     """Run a campaign, check what is left, and return what was done, in lines."""
-    campaign = Campaign(cluster, seed)
+    cluster = campaign.cluster
     campaign.run(kills, jobs)
     cluster.settle()
     cluster.fairbank("audit", "verify")
@@ -270,19 +277,20 @@ def kill_at_random(cluster: LiveCluster, seed: int, kills: int, jobs: int) -> li
     # Without a grace period, in which a run that the bank does not know is no difference.
     cluster.fairbank("reconcile", "--grace", "0")
     cluster.fairbank("cluster", "down")
-    assert cluster.processes() == set()
+    left_seconds = campaign.left_seconds
+    wait_until(lambda: not cluster.processes(), "the end of all processes", seconds=left_seconds)
     assert cluster.traces() == []
     return campaign.check()
 
 
 @pytest.mark.slow
 def test_kills_lose_no_job_and_charge_none_twice(cluster: LiveCluster) -> None:
-    kill_at_random(cluster, seed=1, kills=6, jobs=4)
+    check_kills(Campaign(cluster, seed=1), kills=6, jobs=4)
 
 
 @pytest.mark.campaign
 def test_many_kills_lose_no_job_and_charge_none_twice(
     cluster: LiveCluster, rounds: Callable[[int, int], int], log_figure: LogFigure
 ) -> None:
-    for line in kill_at_random(cluster, seed=2, kills=rounds(200, 60), jobs=10):
+    for line in check_kills(Campaign(cluster, seed=2), kills=rounds(200, 60), jobs=10):
         log_figure(line)
