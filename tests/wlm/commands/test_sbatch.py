@@ -133,8 +133,48 @@ def test_hosts_come_from_files(command: RunCommand, controller: RecordingControl
     Path("hosts").write_text("n1\nn[3-4], n6\n")
     command("sbatch", "-F", "hosts", "-x", "./hosts", "--wrap", "true")
     options = submitted(controller).options
-    assert (options["nodelist"], options["exclude"]) == ("n1,n[3-4],n6", "n1,n[3-4],n6")
+    assert (options["nodelist"], options["exclude"]) == ("n1,n3,n4,n6", "n1,n3,n4,n6")
     assert "nodefile" not in options
+
+
+def test_host_file_names_the_node_of_each_task(
+    command: RunCommand, controller: RecordingController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("hosts").write_text("# two tasks, one\nn2*2, n1\n")
+    monkeypatch.setenv("SLURM_HOSTFILE", "hosts")
+    command("sbatch", "--wrap", "true")
+    options = submitted(controller).options
+    names = ("nodelist", "distribution", "ntasks")
+    assert [options[name] for name in names] == ["n2,n2,n1", "arbitrary", "3"]
+    command("sbatch", "-n", "2", "--wrap", "true")
+    assert submitted(controller).options["nodelist"] == "n2,n2"
+    command("sbatch", "-w", "n1", "--wrap", "true")
+    assert "distribution" not in submitted(controller).options
+    monkeypatch.delenv("SLURM_HOSTFILE")
+    monkeypatch.setenv("SLURM_ARBITRARY_NODELIST", "n3,n1")
+    command("sbatch", "-m", "arbitrary", "--wrap", "true")
+    assert submitted(controller).options["nodelist"] == "n3,n1"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("n1\n-x\n", "Invalid hostfile ./hosts contents on line 2: '-x'"),
+        ("n1*0\n", "Invalid hostfile ./hosts contents on line 1: 'n1*0'"),
+        ("# none\n", "Hostlist is empty! ./hosts names no node"),
+        ("n1\n", "Too few NodeNames in Slurm Hostfile: ./hosts names 1 for 2 tasks"),
+        (None, "Unable to open file ./hosts: No such file or directory"),
+    ],
+)
+def test_host_file_that_cannot_be_used_is_refused(
+    command: RunCommand, monkeypatch: pytest.MonkeyPatch, text: str | None, error: str
+) -> None:
+    if text is not None:
+        Path("hosts").write_text(text)
+    monkeypatch.setenv("SLURM_HOSTFILE", "hosts")
+    result = command("sbatch", "-n", "2", "--wrap", "true")
+    assert result.code == 1
+    assert error in result.err
 
 
 def test_option_without_effect_is_named(command: RunCommand) -> None:

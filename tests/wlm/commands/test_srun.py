@@ -221,6 +221,25 @@ def test_pmi_server_is_refused_with_the_way_to_start(shell: Shell, kind: str) ->
     )
 
 
+def test_kinds_of_mpi_are_listed(shell: Shell) -> None:
+    assert shell.run("srun", "--mpi=list") == (0, ["MPI plugin types are...", "\tnone"], [])
+
+
+def test_host_file_and_numbers_name_the_nodes_of_a_step(shell: Shell) -> None:
+    (shell.directory / "hosts").write_text("n2\nn1*2\n")
+    job = ("salloc", "-Q", "-N", "2", "--ntasks-per-node=2")
+    task = "sh -c 'echo $SLURMD_NODENAME' | sort"
+    by_file = sh(f"SLURM_HOSTFILE=hosts srun -n 3 -l {task}")
+    assert shell.run(*job, *by_file)[1] == ["0: n2", "1: n1", "2: n1"]
+    assert shell.run(*job, *sh(f"srun -w [1] -n 1 -l {task}"))[1] == ["0: n2"]
+
+
+def test_step_with_more_memory_than_its_job_gets_the_sentence_of_slurm(shell: Shell) -> None:
+    code, _, err = shell.run("salloc", "-Q", "--mem=10", "srun", "--mem=20", "true")
+    assert code == 1
+    assert err[-1].endswith(": Memory required by task is not available")
+
+
 def test_ctrl_c_twice_interrupts_the_tasks(shell: Shell) -> None:
     script = "trap 'echo interrupted; exit 9' INT; echo ready; while :; do sleep 0.05; done"
     with shell.start("srun", *sh(script)) as process:

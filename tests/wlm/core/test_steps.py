@@ -61,6 +61,10 @@ def ended(world: World, step: WlmStep) -> EndedStep:
         ({"named": ("n1",)}, {"n1": (0,)}),
         ({"excluded": ("n0",)}, {"n1": (0,)}),
         ({"relative": 1}, {"n1": (0,)}),
+        ({"named": ("1",)}, {"n1": (0,)}),
+        ({"named": ("0", "01"), "nodes": 2}, {"n0": (0,), "n1": (1,)}),
+        ({"excluded": ("0",)}, {"n1": (0,)}),
+        ({"tasks": 2, "distribution": "arbitrary", "named": ("1", "0")}, {"n1": (0,), "n0": (1,)}),
         ({"tasks": 4, "cpus_per_task": 2}, {"n0": (0, 1), "n1": (2, 3)}),
         ({"tasks": 10, "overcommit": True}, {"n0": tuple(range(5)), "n1": tuple(range(5, 10))}),
     ],
@@ -124,6 +128,7 @@ def test_step_waits_for_others_unless_it_shares_cores() -> None:
         ({"nodes": 3}, Conflict, "nodes"),
         ({"tasks": 3, "cpus_per_task": 3}, Conflict, "tasks"),
         ({"named": ("n7",)}, InvalidInput, "nodelist"),
+        ({"named": ("2",)}, InvalidInput, "nodelist"),
         ({"relative": 2}, Conflict, "nodes"),
     ],
 )
@@ -143,6 +148,40 @@ def test_refusal_says_what_the_job_has() -> None:
     error = world.step(job, tasks=2)
     assert isinstance(error, Conflict)
     assert error.message == "the step asks for 2 tasks, and its job has 1 CPU on 1 node"
+    world, job = world_with_job(nodes=1, cpus=4)
+    error = world.step(job, tasks=2, cpus_per_task=3)
+    assert isinstance(error, Conflict)
+    assert error.message == (
+        "the step asks for 2 tasks of 3 CPUs each, and its job has 4 CPUs on 1 node"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "amount"),
+    [
+        ({"memory": 1}, "{}M on each node"),
+        ({"memory_per_cpu": 1}, "{}M for each CPU"),
+        ({"memory_per_cpu": 0, "tasks": 4}, "{}M for each CPU"),
+    ],
+)
+def test_step_with_more_memory_than_its_job_has_is_refused(
+    fields: dict[str, Any], amount: str
+) -> None:
+    world, job = world_with_job(nodes=1)
+    run = world.job(job).run
+    assert run is not None
+    (grant,) = run.allocation.grants
+    assert grant.memory > 0
+    most = {name: grant.memory for name in fields if name.startswith("memory")}
+    tasks = fields.get("tasks", 1)
+    size = {name: -(-value // tasks) + 1 for name, value in most.items()}
+    wanted: dict[str, Any] = {**fields, **size}
+    error = world.step(job, **wanted)
+    assert isinstance(error, Conflict)
+    assert error.field == "mem"
+    assert amount.format(next(iter(size.values()))) in error.message
+    wanted |= {name: value // tasks for name, value in most.items()}
+    assert isinstance(world.step(job, **wanted), WlmStep)
 
 
 def test_only_owner_and_operators_create_and_end_steps() -> None:

@@ -14,6 +14,8 @@ from fairbank.core.submission import values as v
 from fairbank.core.submission.command_words import TakesValue, read_words
 
 ALL, SUBMITTING = "sbatch srun salloc", "sbatch srun"
+ARBITRARY_HOSTS = "SLURM_ARBITRARY_NODELIST"
+"""Variable of a job with --distribution=arbitrary: the node of each task."""
 _PREFIXES = {"sbatch": ("SBATCH_",), "srun": ("SLURM_", "SRUN_"), "salloc": ("SALLOC_",)}
 _ALL_PREFIXES = tuple(chain.from_iterable(_PREFIXES.values()))
 

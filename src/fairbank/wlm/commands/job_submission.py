@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
-from fairbank.core.hostlist import compress
+from fairbank.core.hostlist import compress, expand
 from fairbank.core.submission.gpus import requested_gpus
-from fairbank.core.submission.options import options_by_flag, read_values
+from fairbank.core.submission.options import ARBITRARY_HOSTS, options_by_flag, read_values
 from fairbank.core.submission.resources import named_nodes, requested_tasks
 from fairbank.core.submission.support import NO_EFFECT, check_supported
 from fairbank.core.submission.values import RESOURCE_LIMITS
@@ -166,12 +166,23 @@ def checked_values(name: str, options: dict[str, str]) -> dict[str, Any]:
 
 
 def read_host_files(options: dict[str, str]) -> None:
-    """Replace the names of files with hosts by the hosts."""
+    """Replace the names of files with hosts by the hosts; SLURM_HOSTFILE has those of the tasks."""
     if (path := options.pop("nodefile", None)) is not None:
         options["nodelist"] = job_files.hosts_in_file(path)
-    for option in ("nodelist", "exclude"):
-        if "/" in options.get(option, ""):
-            options[option] = job_files.hosts_in_file(options[option])
+    if "nodelist" not in options and (path := os.environ.get("SLURM_HOSTFILE")):
+        options |= {"nodelist": os.path.join(".", path), "distribution": "arbitrary"}
+    is_arbitrary = options.get("distribution", "").lower() == "arbitrary"
+    if is_arbitrary and "nodelist" not in options and (hosts := os.environ.get(ARBITRARY_HOSTS)):
+        options["nodelist"] = hosts
+    if "/" in options.get("exclude", ""):
+        options["exclude"] = job_files.hosts_in_file(options["exclude"])
+    if "/" in options.get("nodelist", ""):
+        tasks = options.get("ntasks", "") if is_arbitrary else ""
+        count = int(tasks) if tasks.isdecimal() else None
+        options["nodelist"] = job_files.hosts_in_file(options["nodelist"], count)
+    if is_arbitrary and "nodelist" in options:
+        names = expand(options["nodelist"], field="--nodelist")
+        options.setdefault("ntasks", str(len(names)))
 
 
 def working_directory() -> str:

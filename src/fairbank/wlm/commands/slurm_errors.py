@@ -61,6 +61,7 @@ _BY_FIELD = {
     ): "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)",
     (Conflict, "tasks"): "More processors requested than permitted",
     (Forbidden, "mem"): "Memory required by task is not available",
+    (Conflict, "mem"): "Memory required by task is not available",
     (InvalidInput, "nodes"): "Requested node configuration is not available",
     (InvalidInput, "nodelist"): "Requested node configuration is not available",
     (NotFound, "nodelist"): "Invalid node name specified",

@@ -53,6 +53,9 @@ _STREAMS = {OUTPUT: "stdout", ERRORS: "stderr"}
 
 def run_step(line: SubmissionWords) -> int:
     """Run the step of a command line within its job, and return the exit code."""
+    if line.options.get("mpi") == "list":
+        print("MPI plugin types are...\n\tnone")
+        return 0
     if line.script is None:
         raise InvalidInput("No command given to execute.", field="program")
     variables = variable_options("srun", os.environ)
@@ -60,6 +63,8 @@ def run_step(line: SubmissionWords) -> int:
         variables.pop("job-name", None)  # that of the job, which is not meant for its steps
     if line.options.keys() & set(GPU_OPTIONS):  # in place of those of the job
         variables = {name: text for name, text in variables.items() if name not in GPU_OPTIONS}
+    if {**variables, **line.options}.get("distribution", "").lower() == "arbitrary":
+        variables.pop("ntasks", None)  # the list of nodes says how many
     options = merged_options([variables, line.options])
     check_supported(options)
     submission.read_host_files(options)

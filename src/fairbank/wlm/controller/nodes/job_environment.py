@@ -11,6 +11,7 @@ from itertools import groupby
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.hostlist import compress
 from fairbank.core.submission.gpus import VARIABLES as GPU_VARIABLES
+from fairbank.core.submission.options import ARBITRARY_HOSTS
 from fairbank.jobqueue.arrays import task_ranges
 from fairbank.report.slurm.notation import licenses_text
 from fairbank.scheduling.pending_job import PendingJob
@@ -32,6 +33,7 @@ _OF_JOB = ("SLURM_JOB", "SLURM_ARRAY_", "SLURM_STEP", "SLURM_NTASKS", "SLURM_MEM
 _ALSO_OF_JOB = frozenset(
     (
         *_BY_OPTION.values(),
+        ARBITRARY_HOSTS,
         "SLURM_RESTART_COUNT",
         "SLURM_NPROCS",
         "SLURM_NNODES",
@@ -54,6 +56,8 @@ def submission_environment(
         "SLURM_SUBMIT_HOST": host,
         **{name: options[option] for option, name in _BY_OPTION.items() if option in options},
     }
+    if options.get("distribution", "").lower() == "arbitrary" and "nodelist" in options:
+        variables[ARBITRARY_HOSTS] = options["nodelist"]
     own = [entry for entry in environment.split(b"\0") if entry and not _is_of_job(entry)]
     return b"\0".join((*own, *to_entries(variables)))
 

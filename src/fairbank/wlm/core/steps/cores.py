@@ -42,7 +42,10 @@ class StepCores:
     def most_tasks(self, grant: NodeGrant, *, whole: bool = False) -> int:
         """Return how many tasks fit on a node; `whole`: if it were empty."""
         cores: Sequence[int] = grant.binding.cores if whole else self.free(grant)
-        count = len(cores) * self._threads // self._request.cpus_per_task
+        cpus = len(cores) * self._threads
+        if self._request.memory_per_cpu and grant.memory:
+            cpus = min(cpus, grant.memory // self._request.memory_per_cpu)
+        count = cpus // self._request.cpus_per_task
         most = self._request.tasks_per_node
         return count if most is None else min(count, most)
 

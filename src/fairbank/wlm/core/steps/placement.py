@@ -5,7 +5,9 @@ A step has cores of its job (W12). Steps that do not overlap never share one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from fairbank.core.errors import Conflict, InvalidInput, Unavailable
 from fairbank.core.units import counted
@@ -37,11 +39,20 @@ def place_step(
         Conflict: the job has too little.
         InvalidInput: the job does not have the nodes or GPUs.
     """
+    request = msgspec.structs.replace(
+        request,
+        named=_node_names(request.named, allocation),
+        excluded=_node_names(request.excluded, allocation),
+    )
     cores, gpus = StepCores(request, threads, others), StepGpus(request, types, others)
     candidates = _candidates(request, allocation)
+    needed = min(request.nodes or 1, len(candidates))
     able = [grant for grant in candidates if gpus.is_able(grant)]
-    if len(able) < min(request.nodes or 1, len(candidates)):
+    if len(able) < needed:
         raise too_few_gpus(request, candidates)
+    able = [grant for grant in able if _has_memory(request, grant)]
+    if len(able) < needed:
+        raise _too_little_memory(request, candidates)
     # Named nodes are chosen first, but the tasks follow the order of the job.
     nodes = sorted(_choose_nodes(request, able, cores, gpus), key=allocation.grants.index)
     tasks = request.tasks or len(nodes) * (request.tasks_per_node or 1)
@@ -58,17 +69,26 @@ def place_step(
     )
 
 
+def _node_names(nodes: Iterable[str], allocation: RunAllocation) -> tuple[str, ...]:
+    """Return the names of nodes of the job, which are given by name or by number within it."""
+    known, names = allocation.nodes, list[str]()
+    for node in nodes:
+        is_number = node not in known and node.isdecimal() and int(node) < len(known)
+        name = known[int(node)] if is_number else node
+        if name not in known:
+            numbers = "number 0" if len(known) == 1 else f"numbers 0 to {len(known) - 1}"
+            raise InvalidInput(
+                f"node {node[:40]!a} is not among those of the job",
+                field="nodelist",
+                remedy=f"its nodes are {', '.join(known[:20])}, {numbers}",
+            )
+        names.append(name)
+    return tuple(names)
+
+
 def _candidates(request: StepRequest, allocation: RunAllocation) -> list[NodeGrant]:
     """Return the nodes of the job that a step may have, in their order."""
     grants = list(allocation.grants)
-    known = [grant.binding.node for grant in grants]
-    missing = [name for name in (*request.named, *request.excluded) if name not in known]
-    if missing:
-        raise InvalidInput(
-            f"node {missing[0][:40]!a} is not among those of the job",
-            field="nodelist",
-            remedy=f"its nodes are {', '.join(known[:20])}",
-        )
     if request.relative is not None:
         if request.relative >= len(grants):
             raise _too_few(request, request.nodes or 1, len(grants))
@@ -122,7 +142,7 @@ def _fitting(
         )
         if tasks <= at_best and (cores.are_taken(able) or gpus.are_taken(able)):
             raise Unavailable(BUSY, field="busy")
-        raise _too_many(tasks, able)
+        raise _too_many(request, tasks, able)
     return fitting
 
 
@@ -136,11 +156,33 @@ def _check_total_gpus(
         raise too_few_gpus(request, able)
 
 
-def _too_many(tasks: int, grants: Sequence[NodeGrant]) -> Conflict:
-    cpus = counted(sum(grant.cpus for grant in grants), "CPU")
+def _has_memory(request: StepRequest, grant: NodeGrant) -> bool:
+    """Return True if the job has the memory on a node. 0: it is not counted there."""
+    return not grant.memory or max(request.memory, request.memory_per_cpu) <= grant.memory
+
+
+def _too_little_memory(request: StepRequest, grants: Iterable[NodeGrant]) -> Conflict:
+    most = max(grants, key=lambda grant: grant.memory)
+    size, of_what = request.memory, "on each node"
+    if request.memory_per_cpu:
+        size, of_what = request.memory_per_cpu, "for each CPU"
+    return Conflict(
+        f"the step asks for {size}M {of_what}, and its job has {most.memory}M on"
+        f" {most.binding.node}",
+        field="mem",
+        remedy="ask for less, or for more memory of the job",
+    )
+
+
+def _too_many(request: StepRequest, tasks: int, grants: Sequence[NodeGrant]) -> Conflict:
+    per_task, cpus = request.cpus_per_task, sum(grant.cpus for grant in grants)
+    memory = sum(grant.memory for grant in grants)
+    if tasks * per_task <= cpus and 0 < memory < tasks * per_task * request.memory_per_cpu:
+        return _too_little_memory(request, grants)
+    size = counted(tasks, "task") + (f" of {per_task} CPUs each" if per_task > 1 else "")
     nodes = counted(len(grants), "node")
     return Conflict(
-        f"the step asks for {counted(tasks, 'task')}, and its job has {cpus} on {nodes}",
+        f"the step asks for {size}, and its job has {counted(cpus, 'CPU')} on {nodes}",
         field="tasks",
         remedy="ask for fewer, or use --overcommit",
     )

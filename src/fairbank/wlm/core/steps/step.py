@@ -18,8 +18,10 @@ class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Request of a step.
 
     `nodes` None: as many as its tasks can use; at most `nodes_max`, if there are so many. `named`
-    are nodes that it must have, with distribution "arbitrary" the node of each task. `relative` is
-    the number of its first node within the job. `plane` is the number of tasks that stay together.
+    are nodes that it must have, by name or by number within the job, with distribution "arbitrary"
+    the node of each task. `relative` is the number of its first node within the job. `plane` is the
+    number of tasks that stay together. `memory` is that of each node, in MiB, as `memory_per_cpu`;
+    the job must have it, and its steps share it.
     `exact`: it takes the cores that it asks for, and not all of its nodes. `overlap`: it shares
     them with other steps. `overcommit`: a core may have several tasks. `gpus` are those of each
     node; None: all that the job has there, unless `gpus_per_task` or `total_gpus` says how many;
@@ -38,6 +40,8 @@ class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
     relative: int | None = None
     distribution: StepDistribution = "block"
     plane: int = 1
+    memory: int = 0
+    memory_per_cpu: int = 0
     exact: bool = False
     overlap: bool = False
     overcommit: bool = False

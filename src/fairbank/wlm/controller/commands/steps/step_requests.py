@@ -78,6 +78,8 @@ def _step_request(request: CreateStepRequest, values: Mapping[str, Any]) -> Step
         relative=values.get("relative"),
         distribution=cast("StepDistribution", shape.kind),
         plane=shape.together,
+        memory=values.get("mem", 0),
+        memory_per_cpu=values.get("mem-per-cpu", 0),
         exact=any(name in values for name in ("exact", "exclusive", "cpus-per-gpu")),
         overlap="overlap" in values,
         overcommit="overcommit" in values,
