@@ -382,6 +382,21 @@ def test_down_needs_now_while_a_job_runs_and_gives_it_notice(cluster: RunningClu
     assert cluster.slurm("sinfo", "-h", "-o", "%a").split() == ["up"]
 
 
+def test_down_leaves_no_process_although_a_killed_srun_missed_output(
+    cluster: RunningCluster,
+) -> None:
+    on, killed, written = (cluster.home / name for name in ("on", "killed", "written"))
+    task = (
+        f"touch {on}; until [ -e {killed} ]; do sleep 0.05; done; echo; touch {written}; sleep 60"
+    )
+    srun = f"{cluster.directory}/bin/srun sh -c '{task}' & until [ -e {on} ]; do sleep 0.05; done"
+    cluster.slurm("sbatch", "--wrap", f"{srun}; kill -KILL $!; touch {killed}; wait; sleep 60")
+    wait_until(written.exists, "output that no srun has")
+    assert cluster.run("cluster", "down", "--now").returncode == 0
+    wait_until(lambda: not cluster.processes(), "the step daemon to end", seconds=10)
+    assert ANSWER.fullmatch(cluster.run("cluster", "up").stdout)
+
+
 def test_down_needs_no_controller_and_ends_no_job_without_one(cluster: RunningCluster) -> None:
     go = cluster.home / "go"
     number = cluster.slurm(

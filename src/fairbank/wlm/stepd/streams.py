@@ -51,6 +51,8 @@ _UNSENT_MAX = 8 * _CHUNK
 _TAKES_MAX = 16
 """Reads for what an srun has sent, which fits in its socket."""
 _RETRY_SECONDS = 1.0
+_LOOK_MILLISECONDS = 250
+"""Pause between two looks whether the step is forgotten."""
 
 
 class StreamEnds(NamedTuple):
@@ -410,9 +412,9 @@ class StepStreams:
             now = time.monotonic()
             if self._readers:
                 ends = now + DRAIN_SECONDS
-            elif now >= ends:
-                return
-            self._poller.wait((ends - now) * 1_000 if self._retry_at is None else 1_000)
+            elif now >= ends or not os.path.isdir(self._directory):
+                return  # no srun comes any more
+            self._poller.wait(_LOOK_MILLISECONDS)
             self.act(time.monotonic())
 
     @property
