@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.wlm.client.requests import rows
 from fairbank.wlm.controller.state_store import AccountedRun
-from fairbank.wlm.stepd.streams import DRAIN_SECONDS
+from tests.support.conditions import wait_until
 from tests.support.figures import LogFigure
 from tests.wlm.cluster.live_cluster import SETTINGS, LiveCluster
 from tests.wlm.cluster.test_kills import Campaign, check_kills
@@ -35,7 +36,6 @@ class StepKills(Campaign):
 
     kinds = (*Campaign.kinds, "srun", "srun", "step daemon")
     steps_below = "*/jobs/*/steps/*"
-    left_seconds = 2 * DRAIN_SECONDS  # output waits for the next srun after the last one was killed
 
     def __init__(self, cluster: LiveCluster, seed: int) -> None:
         super().__init__(cluster, seed)
@@ -43,8 +43,8 @@ class StepKills(Campaign):
         self.killed: set[int] = set()
 
     def submit(self) -> None:
-        """Start an srun."""
-        number = len(self.sruns)
+        """Start an srun, and wait until it has a job: without a controller it would get none."""
+        number, known = len(self.sruns), self.known_jobs()
         script = SCRIPT.format(f"task{number}", self.random.randrange(1, 4))
         srun, nodes = f"{self.cluster.directory}/bin/srun", str(self.random.randint(1, 2))
         errors = self.output(number).with_suffix(".err")
@@ -60,6 +60,13 @@ class StepKills(Campaign):
                     text=True,
                 )
             )
+        wait_until(lambda: self.known_jobs() > known or self.sruns[-1].poll() is not None, "a job")
+
+    def known_jobs(self) -> int:
+        """Return the number of jobs so far; none is forgotten within MinJobAge."""
+        controller = self.cluster.controller
+        jobs = self.cluster.persist(lambda: rows(controller, "jobs", ["job_id"]), "a controller")
+        return len(jobs.rows or ())
 
     def output(self, number: int) -> Path:
         return self.cluster.home / f"srun{number}"
