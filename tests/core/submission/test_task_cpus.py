@@ -43,3 +43,10 @@ def test_verbose_binding_is_known(text: str) -> None:
 def test_bad_binding_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         parse_binding(text, field="--cpu-bind")
+
+
+def test_refusal_names_each_accepted_binding() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse_binding("nosuch", field="--cpu-bind")
+    for kind in ("none", "cores", "threads", "rank", "map_cpu:LIST", "mask_cpu:LIST"):
+        assert kind in (refused.value.remedy or "")

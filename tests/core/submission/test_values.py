@@ -154,3 +154,9 @@ def test_any_array_is_read_or_refused(text: str) -> None:
     except InvalidInput:
         return
     assert list(tasks.numbers) == sorted({n for part in tasks.ranges for n in part})
+
+
+def test_refusal_of_a_distribution_names_each_accepted_one() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        value("--distribution", "foo")
+    assert refused.value.remedy == "one of block, cyclic, arbitrary, plane=SIZE"

@@ -16,6 +16,9 @@ _KINDS: dict[str, BindingKind] = {
 }  # fmt: skip
 _ELEMENT = re.compile(r"(0x[0-9a-f]{1,64}|[0-9a-f]{1,64})(?:\*([1-9]\d{0,3}))?", re.IGNORECASE)
 _LIST_MAX = 10_000
+_HELP = (
+    "none, cores, threads, rank, map_cpu:LIST or mask_cpu:LIST, after verbose, or quiet, if wanted"
+)
 
 
 class CpuBinding(NamedTuple):
@@ -60,11 +63,7 @@ def parse_binding(text: str, *, field: str) -> CpuBinding:
     name, _, listed = rest.partition(":")
     kind = _KINDS.get(name)
     if kind is None or bool(listed) != (kind in ("map_cpu", "mask_cpu")):
-        raise InvalidInput(
-            f"{text[:40]!a} is no binding to CPUs",
-            field=field,
-            remedy="none, cores, map_cpu:LIST or mask_cpu:LIST, after verbose, or quiet,",
-        )
+        raise InvalidInput(f"{text[:40]!a} is no binding to CPUs", field=field, remedy=_HELP)
     elements: list[int] = []
     for word in listed.split(",") if listed else ():
         match = _ELEMENT.fullmatch(word)

@@ -218,7 +218,8 @@ def distribution(text: str, field: str) -> Distribution:
     kind, has_size, size = re.split("[:,]", text.lower(), maxsplit=1)[0].partition("=")
     if kind == "plane":
         return Distribution(kind, count(size, field) if has_size else 1)
-    return Distribution(word("block" if kind == "*" else kind, field, "block cyclic arbitrary"))
+    accepted = "block cyclic arbitrary plane=SIZE"
+    return Distribution(word("block" if kind == "*" else kind, field, accepted))
 
 
 def yes_or_no(text: str, field: str) -> bool:
