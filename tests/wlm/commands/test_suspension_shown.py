@@ -119,6 +119,25 @@ def test_srun_and_its_step_stop_and_go_on(cluster: SmallCluster) -> None:
     assert accounted(cluster, number, "state") == [["COMPLETED"]] * 3
 
 
+def test_step_of_a_suspended_job_waits_until_it_goes_on(cluster: SmallCluster, job: str) -> None:
+    environment = {**os.environ, "FAIRBANK_CLUSTER": str(cluster.directory)}
+    srun = [sys.executable, "-m", "fairbank.wlm.commands", "srun", f"--jobid={job}", "--overlap"]
+    refused = subprocess.run(
+        [*srun, "-I", "true"], capture_output=True, text=True, env=environment, check=False
+    )
+    assert refused.returncode == 1
+    reason = f"job {job} is suspended"
+    assert refused.stderr == f"srun: error: Unable to create step for job {job}: {reason}\n"
+    with subprocess.Popen(
+        [*srun, "echo", "on"], stdout=-1, stderr=-1, text=True, env=environment
+    ) as waiting:
+        assert waiting.stderr is not None
+        line = f"srun: Job {job} step creation temporarily disabled, retrying ({reason})\n"
+        assert waiting.stderr.readline() == line
+        printed(cluster, "scontrol", "resume", job)
+        assert waiting.communicate(timeout=60)[0] == "on\n"
+
+
 def test_salloc_whose_shell_ends_while_its_job_is_suspended_ends_the_job(
     cluster: SmallCluster,
 ) -> None:

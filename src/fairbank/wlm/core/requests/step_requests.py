@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.core.errors import Conflict, NotFound
+from fairbank.core.errors import Conflict, NotFound, Unavailable
 from fairbank.wlm.core.effects import StartTasks
 from fairbank.wlm.core.ends import end_job, end_script
 from fairbank.wlm.core.events import (
@@ -39,7 +39,7 @@ def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
     A repeated request gets the step that it has created, if that runs.
 
     Raises:
-        Unavailable: other steps have the cores or GPUs.
+        Unavailable: other steps have the cores or GPUs, or the job is suspended.
         FairbankError: the job is not running, belongs to another user, or has too little.
     """
     job, run = _begun_job(tx, caller, body.job)
@@ -47,7 +47,7 @@ def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
     if key and (known := next((one for one in others if one.request.key == key), None)):
         return known
     if job.state is JobState.SUSPENDED:
-        raise _no_steps(job)
+        raise Unavailable(f"job {job.name} is suspended", field="busy")
     if run.steps >= STEPS_MAX:
         raise Conflict(
             f"job {job.name} has had {STEPS_MAX:,} steps", field="step", remedy="use another job"
