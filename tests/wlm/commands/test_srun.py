@@ -61,13 +61,23 @@ def test_step_ends_as_its_tasks_although_its_job_ends_with_it(
     assert sorted(shell.run("sacct", *words)[1]) == sorted(lines)
 
 
-@pytest.mark.parametrize("option", ["--input=none-%t", "--output=/proc/none-%t"])
-def test_task_whose_file_cannot_be_opened_ends_its_step(shell: Shell, option: str) -> None:
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        ("--input=none-%t", r"the input \S*none-[01]: No such file or directory"),
+        ("--output=/proc/none-%t", "the output /proc/none-[01]: No such file or directory"),
+        ("--error=link-%t", r"the error output \S*/link-0: it is a symbolic link; .*"),
+        ("--output=link-%t", r"the output \S*/link-0: it is a symbolic link; .*"),
+    ],
+)
+def test_task_whose_file_cannot_be_opened_ends_its_step_with_the_reason(
+    shell: Shell, option: str, reason: str
+) -> None:
+    (shell.directory / "link-0").symlink_to("target")
     code, out, err = shell.run("srun", "-n", "2", option, "true")
     assert (code, out) == (JOB_FAULT_CODE, [])
-    assert err[-1].endswith(f"Exited with exit code {JOB_FAULT_CODE}")
-    if "input" in option:  # else srun shows neither output nor errors
-        assert re.search("none-[01]: No such file or directory$", err[0])
+    assert any(line.endswith(f"Exited with exit code {JOB_FAULT_CODE}") for line in err), err
+    assert any(re.fullmatch(f"slurmstepd: error: cannot open {reason}", line) for line in err), err
     assert shell.run("srun", "true") == (0, [], [])
 
 
@@ -136,6 +146,17 @@ def test_closed_input_is_an_empty_one(shell: Shell) -> None:
     with shell.start("srun", "cat", stdin=None, preexec_fn=lambda: os.close(0)) as process:
         assert process.communicate(timeout=60) == ("", "")
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("words", [("srun", "echo", "lost"), ("sacct",)])
+def test_closed_output_is_an_error_as_soon_as_something_is_written(
+    shell: Shell, words: tuple[str, ...]
+) -> None:
+    for command, code in ((words, 1), (("srun", "true"), 0)):
+        with shell.start(*command, preexec_fn=lambda: os.close(1)) as process:
+            error = f"{command[0]}: error: Bad file descriptor\n" if code else ""
+            assert process.communicate(timeout=60) == ("", error)
+        assert process.returncode == code
 
 
 def test_output_goes_to_files_with_symbols(shell: Shell) -> None:

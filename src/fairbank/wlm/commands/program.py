@@ -72,13 +72,14 @@ def main() -> NoReturn:
 
 def _open_standard_files() -> None:
     """Open those of the three standard files that are closed: a socket must not get their number,
-    since it would be read as the input.
+    since it would be read as the input. What is written to standard output must still fail.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+            # Gets the lowest number that is free.
+            os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_RDWR)
             setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
     errors = _ErrorOutput(2, "w", closefd=False)
     sys.stderr = io.TextIOWrapper(errors, errors="backslashreplace", write_through=True)

@@ -123,6 +123,8 @@ class StepDaemon:
         while self._has_children() or not self._starts.is_over:
             self._poller.wait(self._milliseconds())
             self._act(time.monotonic())
+        while self._failures is not None:
+            self._read_failure()  # it writes to the streams
         self._streams.finish()
         self._store_end()
         # The node daemon waits for the end of this process, and frees the node then.
@@ -329,7 +331,7 @@ class StepDaemon:
             return
         text = os.read(self._failures, FAILURE_MAX).decode(errors="replace")
         if text:
-            self._failure = self._failure or text
+            self._failure = self._failure or text.partition("\n")[0]  # that of one task
             return
         self._poller.unregister(self._failures)
         os.close(self._failures)
@@ -408,8 +410,6 @@ class StepDaemon:
 
     def _store_end(self) -> None:
         """Store how the step ended; on a full disk, as soon as there is space."""
-        while self._failures is not None:
-            self._read_failure()
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         end = StepEnd(
             self._final_status(),

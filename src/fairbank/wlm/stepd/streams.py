@@ -127,15 +127,18 @@ class StepStreams:
         self._ranks.append(rank)
         for kind, descriptor in ((OUTPUT, ends.stdout), (ERRORS, ends.stderr)):
             if descriptor is not None:
-                os.set_blocking(descriptor, False)
-                path = os.path.join(self._directory, f"stream.{kind}.{rank}")
-                output = TaskOutput(kind, rank, descriptor, StreamLog(path, self._log_bytes))
-                self._outputs[kind, rank] = output
-                for reader in self._readers.values():
-                    reader.begins[output] = reader.positions[output] = reader.written[output] = 0
-                self._listen(output)
+                self._add_output(kind, rank, descriptor)
         if ends.stdin is not None:
             self._input.add_task(ends.stdin, is_terminal=ends.is_terminal)
+
+    def _add_output(self, kind: int, rank: int, descriptor: int) -> None:
+        os.set_blocking(descriptor, False)
+        path = os.path.join(self._directory, f"stream.{kind}.{rank}")
+        output = TaskOutput(kind, rank, descriptor, StreamLog(path, self._log_bytes))
+        self._outputs[kind, rank] = output
+        for reader in self._readers.values():
+            reader.begins[output] = reader.positions[output] = reader.written[output] = 0
+        self._listen(output)
 
     def end_starts(self) -> None:
         """Note that no other task will be added: each has had the input so far."""
@@ -147,12 +150,18 @@ class StepStreams:
         self._broadcast(b"".join(_exit_frame(rank, status) for rank in ranks))
 
     def write_errors(self, line: bytes) -> None:
-        """Add a line of the step daemon to the first stream for errors, else for output."""
-        for kind in (ERRORS, OUTPUT):
-            for output in self._outputs.values():
-                if output.kind == kind:
-                    self._keep(output, line)
-                    return
+        """Add a line of the step daemon to the first stream for errors.
+
+        If the errors of all tasks go to files or a terminal, the line is a stream of its own.
+        """
+        for output in self._outputs.values():
+            if output.kind == ERRORS:
+                self._keep(output, line)
+                return
+        reader, writer = os.pipe()
+        os.write(writer, line)
+        os.close(writer)
+        self._add_output(ERRORS, self._ranks[0] if self._ranks else 0, reader)
 
     def due(self) -> float | None:
         """Return the monotonic time at which `act` must be called; None: never."""

@@ -97,10 +97,10 @@ def run_task(
                 os.write(2, f"{task.notice}\n".encode())
             _execute(task.arguments, environment)
     except TaskFailure as error:
-        os.write(_FAILURE, str(error).encode(errors="replace"))
+        os.write(_FAILURE, f"{error}\n".encode(errors="replace"))
         code = JOB_FAULT_CODE
     except BaseException as error:  # noqa: BLE001 - without a text, it would count as started
-        os.write(_FAILURE, f"cannot prepare the script: {error}".encode(errors="replace"))
+        os.write(_FAILURE, f"cannot prepare the script: {error}\n".encode(errors="replace"))
     finally:
         os._exit(code)
 
