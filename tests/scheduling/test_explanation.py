@@ -463,6 +463,18 @@ def test_reason_names_the_job_that_is_waited_for(
     assert explain(scene, 1, awaiting=awaiting).headline.startswith(headline)
 
 
+@pytest.mark.parametrize("of_gpu", [{"cpus_per_gpu": 2}, {"memory_per_gpu": 2_000}])
+def test_node_counts_only_gpus_that_have_their_cpus_and_memory(of_gpu: dict[str, Any]) -> None:
+    """Of 4 CPUs and 4,000 MiB a node has enough for two of its four GPUs."""
+    size = {"memory_per_node": None if "memory_per_gpu" in of_gpu else 1, **of_gpu}
+    scene = Scene(rack(2, gpus=(Gpus("a100", 4),))).runs(1, "n1", 30)
+    scene.waits(2, exclusive=False, max_nodes=2, total_gpus=Gpus("a100", 4), **size)
+    lines = check_lines(explain(scene, 2))
+    assert "+ suitable nodes in batch: 2 of 2 are suitable, and it needs 2" in lines
+    (free,) = [line for line in lines if "free nodes" in line]
+    assert free.startswith("- free nodes in batch: 1 are free now, and it needs 2")
+
+
 def test_job_outside_the_queue_gets_its_node_report() -> None:
     result = explain(
         Scene(rack(4)).runs(1, "n1", 30).waits(2, 2, held="JobHeldUser", excluded=("n4",)), 2

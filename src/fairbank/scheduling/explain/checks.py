@@ -20,6 +20,7 @@ from fairbank.scheduling.machines.node_snapshot import OnNodes
 from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import node_set
+from fairbank.scheduling.placement.search import usable_gpus
 from fairbank.scheduling.reason import explain_reason
 from fairbank.scheduling.slurm.queue_order import QueueEntry, placement_request
 
@@ -119,7 +120,7 @@ def least_nodes(nodes: Nodes, entry: QueueEntry, filtered: FilteredNodes) -> int
     empty, places = nodes.search.empty, node_set.places(filtered.suitable)
     count = _fewest(empty.tasks(request.demand)[places].tolist(), request.tasks)
     if request.gpus is not None:
-        gpus_by_node = empty.gpu_counts(request.gpus.type)[places].tolist()
+        gpus_by_node = usable_gpus(empty, request.gpus.type, request.demand)[places].tolist()
         count = max(count, _fewest(gpus_by_node, request.gpus.number))
     return max(request.least, count)
 

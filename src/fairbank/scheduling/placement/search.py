@@ -222,7 +222,7 @@ def _nodes_with_gpus(
 
     The lightest nodes come first. If these have too few, those with the most GPUs follow.
     """
-    counts, tasks = _usable_gpus(free, gpus.type, plain), free.tasks(plain)
+    counts, tasks = usable_gpus(free, gpus.type, plain), free.tasks(plain)
     by_number = sorted(
         node_set.each(among),
         key=lambda place: (not selection.required >> place & 1, -int(counts[place])),
@@ -236,7 +236,7 @@ def _nodes_with_gpus(
     return None
 
 
-def _usable_gpus(free: FreeNodes, kind: str, plain: NodeDemand) -> Counts:
+def usable_gpus(free: FreeNodes, kind: str, plain: NodeDemand) -> Counts:
     """Return how many GPUs of a type a job may have on each node, with what goes with each."""
     if not (plain.cpus_per_gpu or plain.memory_per_gpu):
         return free.gpu_counts(kind)
@@ -268,7 +268,7 @@ def _distribute(
     """Return the placement: each node gets the tasks that fit, but one for each node behind."""
     tasks, nodes_left, shares = request.tasks, len(places), []
     gpus_left = 0 if request.gpus is None else request.gpus.number
-    usable = None if request.gpus is None else _usable_gpus(free, request.gpus.type, plain)
+    usable = None if request.gpus is None else usable_gpus(free, request.gpus.type, plain)
     columns = (free.tasks(plain), cluster.cpus, cluster.threads, cluster.memory)
     for place, fits, whole, threads, has in zip(
         places, *(column[places].tolist() for column in columns), strict=True
