@@ -68,9 +68,9 @@ COLUMNS = (
 MEANING = (
     "EFF% = processor time used (CPU-USED) of the time given (GIVEN = CPUS x ELAPSED); WASTED ="
     " what the idle rest cost; ENOUGH = what would have been enough if it can use any number of"
-    " CPUs and GPUs, with the most memory that sacct has, else with the memory that it had; of a"
-    " job that was out of memory it is not known. The use of GPUs is known where sacct has"
-    " gres/gpuutil. Resized jobs are not measured."
+    " CPUs and GPUs, with the most memory that sacct has, else with the memory that it had; none"
+    " for a job that was out of memory. The use of GPUs is known where sacct has gres/gpuutil."
+    " Resized jobs are not measured."
 )
 
 
