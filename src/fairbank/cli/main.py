@@ -72,7 +72,7 @@ _TABLE: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "On a Slurm host": (
         ("share", "commands.slurm.share", "show fair share as sshare does, with forecasts"),
         ("prio", "commands.slurm.prio", "show priorities of pending jobs, as sprio does"),
-        ("queue", "commands.slurm.queue", "list the waiting jobs by priority"),
+        ("queue", "commands.slurm.queue", "list my jobs, or all waiting ones"),
         ("why", "commands.slurm.why", "explain why a job waits, runs, ended or was refused"),
         ("reconcile", "commands.slurm.reconcile", "compare every run with Slurm's accounting"),
         ("shadow", "commands.slurm.shadow", "show what would be charged and refused"),

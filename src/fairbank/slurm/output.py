@@ -135,6 +135,11 @@ class SlurmOutput(ABC):
         """Return what people ask of pending jobs."""
         return squeue.read_waiting_jobs(self._text_of("waiting"))
 
+    def own_jobs(self, user: str) -> ParsedRows[squeue.WaitingJob]:
+        """Return the jobs of a user that have not ended."""
+        words = ("squeue", "--all", "--noheader", f"--user={user}")
+        return squeue.read_own_jobs(self.text("own", *words, f"--Format={squeue.OWN_JOBS_FORMAT}"))
+
     def pending_jobs(self) -> ParsedRows[job_lines.PendingFactors]:
         """Return the requests of pending jobs."""
         return job_lines.read_pending(self._text_of("jobs"))

@@ -98,6 +98,51 @@ def test_efficiency_names_what_would_have_been_enough(cluster: LiveCluster) -> N
     assert 0 < row["enough"]["cost"] <= row["cost"]
 
 
+def test_queue_has_own_jobs_that_run_before_those_that_wait(cluster: LiveCluster) -> None:
+    running = job_of(cluster.run("run", "-t", "2h", "--", "sleep", "600"))
+    wait_until(lambda: cluster.job_states().get(running) == "RUNNING", "the start")
+    waiting = job_of(cluster.run("run", "--after", running, "-t", "20m", "--", "true"))
+    cluster.slurm("sbatch", "-H", "--wrap=true")
+    answer = cluster.run("queue")
+    caption, _, heads, first, *others = answer.stdout.splitlines()
+    assert caption.endswith("   yours: 1 running, 2 waiting")
+    assert heads.split()[-3:] == ["LEFT", "START", "NODELIST(REASON)"]
+    assert [first.split()[0], first.split()[2]] == [running, "RUNNING"]
+    assert max(map(len, answer.stdout.splitlines())) <= 80
+    assert [line.split()[-1] for line in others] == ["(Dependency)", "(JobHeldUser)"]
+    (row, *_) = json.loads(cluster.run("queue", "--json").stdout)["data"]
+    assert (row["job_id"], row["state"], row["start_in_seconds"]) == (running, "RUNNING", None)
+    assert 7_000 < row["left_seconds"] <= 7_200
+    assert row["node_list"]
+    everyones = cluster.run("queue", "--all", "--no-likely", "-n", "-o", "JOBID").stdout.split()
+    assert running not in everyones
+    assert waiting in everyones
+    for job in json.loads(cluster.run("queue", "--json").stdout)["data"]:
+        cluster.run("cancel", job["job_id"])
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_queue_at_a_terminal_fits_on_its_screen(cluster: LiveCluster, columns: int) -> None:
+    jobs = cluster.slurm("sbatch", "-H", "--parsable", "--array=1-1", "--wrap=true").split()
+    jobs += [cluster.slurm("sbatch", "-H", "--parsable", "--wrap=true").strip() for _ in range(11)]
+    command = f"stty rows 16 cols {columns}; exec {FAIRBANK} queue"
+    main, side = os.openpty()
+    shell = subprocess.run(
+        ["sh", "-c", command], env={**cluster.environment, "NO_COLOR": "1"},
+        stdin=side, stdout=side, stderr=side, check=False, timeout=60,
+    )  # fmt: skip
+    os.close(side)
+    screen = os.read(main, 1 << 16).decode()
+    os.close(main)
+    for job in jobs:
+        cluster.run("cancel", job)
+    assert shell.returncode == 0, screen
+    assert screen.count("JobHeldUser") == 8
+    assert "4 more jobs of yours: fairbank queue -l" in screen
+    assert screen.count("\n") < 16
+    assert max(map(len, screen.splitlines())) <= columns
+
+
 def test_interrupted_wait_leaves_the_job_and_names_the_way_to_end_it(cluster: LiveCluster) -> None:
     output = cluster.home / "output"
     with output.open("wb") as file:

@@ -182,7 +182,7 @@ def test_unknown_job_is_an_error(cluster: SmallCluster) -> None:
         (["why", "2"], "Job 2 of "),
         (["prio"], " 3 main"),
         (["share"], "root"),
-        (["queue"], "1 job waiting"),
+        (["queue"], "running, 1 waiting"),
     ],
     ids=["why-waiting", "why-running", "prio", "share", "queue"],
 )

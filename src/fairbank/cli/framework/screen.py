@@ -30,6 +30,14 @@ def terminal_width() -> int:
         return 80
 
 
+def terminal_height() -> int | None:
+    """Return the number of lines of the terminal; None in a pipe or file."""
+    try:
+        return os.get_terminal_size(1).lines or None
+    except (OSError, ValueError):
+        return None
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean balance?` if a known word is near, else an empty string."""
     from difflib import get_close_matches  # 6 ms that only a mistake pays

@@ -107,15 +107,18 @@ _WAITING_WIDTHS = {
 }
 # These are only shown, so that a longer name may be cut: 10,000 lines of full width take a second.
 WAITING_JOBS_FORMAT = widths_format(COLUMNS, _WAITING_WIDTHS)
+_OWN_WIDTHS = {**_WAITING_WIDTHS, "State": 16, "EndTime": 20, "NodeList": 128}
+OWN_JOBS_FORMAT = widths_format(COLUMNS, _OWN_WIDTHS)
 _SIZE = re.compile(r"(?:^|,)(cpu|node|gres/gpu)=(\d{1,9})(?=,|$)", re.ASCII)
 _JOB_NAME = re.compile(r"(\d{1,10})(?:[_+].*)?", re.ASCII)
 
 
 class WaitingJob(ListedJob, frozen=True, kw_only=True, gc=False):
-    """Pending job, or the tasks of an array that have not started.
+    """Pending job, or the tasks of an array that have not started; of a user's own also others.
 
     `name` is squeue's, such as 33_[2-5]. `limit_seconds` is None without a finite limit, `expected`
-    the start that slurmctld expects, None if it expects none.
+    the start that slurmctld expects, None if it expects none, or the start. `ends` is known of
+    running jobs alone.
     """
 
     name: str
@@ -126,6 +129,9 @@ class WaitingJob(ListedJob, frozen=True, kw_only=True, gc=False):
     nodes: int
     cpus: int
     gpus: int
+    state: str = "PENDING"
+    ends: int | None = None
+    node_list: str = ""
 
 
 def read_waiting_jobs(text: str) -> ParsedRows[WaitingJob]:
@@ -153,6 +159,19 @@ def _waiting_job(cells: Cells) -> WaitingJob:
         cpus=cpus,
         gpus=gpus,
     )
+
+
+def read_own_jobs(text: str) -> ParsedRows[WaitingJob]:
+    """Read the jobs of a user in any state that is not final, with OWN_JOBS_FORMAT."""
+    return read_rows("squeue", fixed_width_records(text, _OWN_WIDTHS), _own_job)
+
+
+def _own_job(cells: Cells) -> WaitingJob:
+    job, state = _waiting_job(cells), cells.read("State", words.state)
+    if state == "PENDING":
+        return job
+    ends, nodes = cells.read("EndTime", words.instant), cells["NodeList"]
+    return msgspec.structs.replace(job, state=state, ends=ends, node_list=nodes)
 
 
 @lru_cache(maxsize=1_024)  # a long queue has few sizes

@@ -1,4 +1,4 @@
-"""Command `fairbank queue`: all waiting jobs of Slurm in the order of their priorities."""
+"""Command `fairbank queue`: my jobs, or all waiting jobs in the order of their priorities."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
+    from fairbank.slurm.output import SlurmOutput
     from fairbank.slurm.parsers.squeue import WaitingJob
 
 
@@ -52,11 +53,16 @@ def _start(row: Row, form: DisplayFormat) -> str:
 
 
 def _relative(at: str | int | None, left: int | None, form: DisplayFormat) -> str:
-    if at is None or left is None:
+    if at is None or (left is None and not form.exact):
         return "" if form.exact else "-"
     if form.exact:
         return form.moment(instant_of(at))
     return f"in {show_rounded(left)}" if left else "now"
+
+
+def _where(row: Row, form: DisplayFormat) -> str:
+    """Return the nodes of a job that runs, and why another waits, as squeue does."""
+    return str(row["node_list"] or f"({row['reason']})")
 
 
 QUESTION = "squeue --all --states=PENDING"
@@ -79,12 +85,30 @@ COLUMNS = (
     Column("REASON", text("reason"), min_width=14),
     Column("START", SameWhenShort(_start), right=True),
     Column("LIKELY", SameWhenShort(_likely), right=True),
+    Column("STATE", text("state"), extra=True),
+    Column("LEFT", duration("left_seconds"), right=True, extra=True),
+    Column("NODELIST(REASON)", _where, extra=True),
     Column("QOS", text("qos"), extra=True),
     Column("SUBMIT", moment("submitted"), extra=True),
 )
 
 
+_OWN_HEADS = ("JOBID", "PART", "STATE", "NODES", "CPUS", "GPUS", "TIME-LIMIT", "LEFT", "START")
+OWN_COLUMNS = [
+    column._replace(extra=False, drop=drop)
+    for head, drop in zip(
+        (*_OWN_HEADS, "NODELIST(REASON)"), (0, 3, 0, 0, 0, 1, 2, 0, 0, 0), strict=True
+    )
+    for column in COLUMNS
+    if column.head == head
+]
+FRAME_LINES = 8
+"""Lines of a screen around the rows: caption, header, note of what is left out, next prompt."""
+
+
 def add(parser: Parser) -> None:
+    about = "all waiting jobs, as with the other options; default: my jobs, those that run first"
+    add_option(parser, "-a, --all", about)
     about = "only jobs that may run in these partitions"
     add_option(parser, "-p, --partition NAME,...", about, type=split_list)
     add_option(parser, "--me", "only my jobs")
@@ -100,6 +124,9 @@ def run(context: Context, options: Namespace) -> int:
     from fairbank.slurm.commands import output_of
 
     source = output_of(options.directory)
+    of_all = options.all or options.me or options.partition or options.start
+    if not of_all and options.directory is None:
+        return _show_own(context, source)
     source.require(("waiting", "config"), _needed_for_starts(options))
     answer, now = source.all_waiting_jobs(), source.clock()
     context.as_of, context.cluster = iso(now), source.config.get("ClusterName") or None
@@ -148,6 +175,41 @@ def run(context: Context, options: Namespace) -> int:
         empty=f"No job{mine} waits{where}.",
     )
     return show(context, listing) or code or is_incomplete
+
+
+def _show_own(context: Context, source: SlurmOutput) -> int:
+    """Print the user's jobs, at a terminal as many as fit on its screen."""
+    from fairbank.cli.framework.host import own_name
+    from fairbank.cli.framework.screen import terminal_height
+
+    answer, now = source.own_jobs(own_name()), source.clock()
+    context.as_of, context.cluster = iso(now), source.config.get("ClusterName") or None
+    code = print_unreadable(context, answer.unreadable, "squeue --all --me")
+    jobs, options = answer.rows, context.options
+    waiting = [job for job in jobs if job.state == "PENDING"]
+    running = [job for job in jobs if job.state != "PENDING"]
+    waiting.sort(key=lambda job: (-job.priority, job.submitted, job.job_id))
+    running.sort(key=lambda job: (job.ends or now, job.job_id))
+    time_of = iso if options.form == "json" else int
+    rows = [_row(job, now, time_of, None) for job in (*running, *waiting)]
+    height = None if options.form or options.long else terminal_height()
+    shown = rows if height is None else rows[: max(height - FRAME_LINES, 1)]
+    left_out = len(rows) - len(shown)
+    more = [f"{counted(left_out, 'more job')} of yours: fairbank queue -l"] if left_out else []
+    counts = f"{len(running):,} running, {len(waiting):,} waiting"
+    has_gpus = any(row["gpus"] for row in rows)
+    is_plain = options.form is None and not named_columns(context)
+    own = [column for column in OWN_COLUMNS if has_gpus or column.head != "GPUS"]
+    listing = Listing(
+        "fairbank.queue/1",
+        own if is_plain else COLUMNS,
+        shown,
+        f"{caption(context, unit=False)}   yours: {counts}",
+        notes=more,
+        empty="No job of yours runs or waits.",
+        fitted=True,
+    )
+    return show(context, listing) or code
 
 
 def _needed_for_starts(options: Namespace) -> Mapping[str, Sequence[str]]:
@@ -204,17 +266,22 @@ def _row(
         "limit_seconds": job.limit_seconds,
         "submitted": time_of(job.submitted),
         "age_seconds": max(now - job.submitted, 0),
+        "state": job.state,
+        "left_seconds": None if job.ends is None else max(job.ends - now, 0),
+        "node_list": job.node_list,
         "reason": job.reason,
         "start": None if job.expected is None else time_of(job.expected),
-        "start_in_seconds": None if job.expected is None else max(job.expected - now, 0),
+        "start_in_seconds": (
+            None if job.expected is None or job.state != "PENDING" else max(job.expected - now, 0)
+        ),
         "likely_start": None if likely is None else time_of(likely),
         "likely_start_in_seconds": None if likely is None else max(likely - now, 0),
     }
 
 
 COMMAND = Command(
-    "list the waiting jobs by priority, with size, limit, age, reason and likely start",
-    ("{}", "{} -p gpu --start", "{} -p cpu,gpu --json --no-likely"),
+    "list my jobs, or all waiting jobs by priority with reason and likely start",
+    ("{}", "{} --all", "{} -p gpu --start", "{} -p cpu,gpu --json --no-likely"),
     add,
     run,
     asks=False,
