@@ -50,7 +50,7 @@ def _minutes(tres: str) -> str:
 
 
 _ADVICE: Mapping[str, str] = {
-    "Priority": "fairbank queue shows the jobs ahead of it; a shorter limit may start it sooner",
+    "Priority": "fairbank queue --all shows the jobs ahead; a shorter limit may start it sooner",
     "Resources": "wait, or request less: fairbank why JOBID names what would start sooner",
     "Dependency": "scontrol show job JOBID shows on which jobs it depends",
     "DependencyNeverSatisfied": "scancel JOBID; submit it again without that dependency",

@@ -28,8 +28,8 @@ class StartRange(msgspec.Struct, frozen=True):
                     ended
         runs        number of simulated runs; 0: it can start with the next pass
         started     number of runs in which the job started
-        typical     start in one more run, with the middle run times, as in `fairbank queue`; it may
-                    be outside of the range. None: there is no such run
+        typical     start in one more run, with the middle run times, as in `fairbank queue --all`;
+                    it may be outside of the range. None: there is no such run
     """
 
     earliest: int | None
