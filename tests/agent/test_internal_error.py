@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,9 @@ def test_agent_stops_after_an_internal_error(
         f'[bank]\nserver = "unix:{tmp_path}/bank.sock"\n',
     )
     agent = Agent(agent_settings("\n".join(lines).encode()))
-    asyncio.run(asyncio.wait_for(agent.run(lambda _: None), LIFE_SECONDS))
+    # In a thread it handles no signals, and does not bound the end of this process.
+    with ThreadPoolExecutor(1) as thread:
+        life = asyncio.wait_for(agent.run(lambda _: None), LIFE_SECONDS)
+        thread.submit(asyncio.run, life).result()
     assert len(ticks) == 2
     assert "the agent has a bug and stops, to be started again" in caplog.text
