@@ -207,17 +207,18 @@ class StepRun:
             self._send_input(data)
             if not (is_leaving and self._leave()):
                 return
-            data = b""  # as that of /dev/null
-        self._send_input(data)
-        if not data:
-            self._register(self._stdin, 0, None)
-            self._stdin = None
+        else:
+            self._send_input(data)
+            if data:
+                return
+        self._register(self._stdin, 0, None)
+        self._stdin = None
 
     def _leave(self) -> bool:
         """Go on in the background. Return False if that is not possible."""
         try:
             options = " --pty" if self._options.has_terminal else ""
-            leave_terminal(self._step, options, self._own_job)
+            leave_terminal(self._step, options, self._take_over)
         except OSError as error:
             self._print(f"error: cannot go to the background: {error.strerror}")
             return False
@@ -225,8 +226,13 @@ class StepRun:
         self._terminals.clear()
         return True
 
-    def _own_job(self) -> None:
+    def _take_over(self) -> None:
+        """Own the job, and end the input, before the process with the terminal ends.
+
+        The next srun that attaches may have the input then.
+        """
         self._ask(lambda: requests.own(self._controller, self._step.job))
+        self._send_input(b"")
 
     def _send_input(self, data: bytes) -> None:
         for stream in self._streams:
