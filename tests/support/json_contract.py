@@ -20,9 +20,10 @@ NO_AMOUNTS = frozenset(
     entry exit_code exit_signal exit_status expires fair_starts_checked failed failed_early
     failures frames free
     from gid gpu_seconds gpu_used_permille gpus group highest_priority holds id job job_id
-    jobs journal journals kept known last late latest_seconds left_out likely_start_in_seconds
-    limit_seconds longest_seconds longest_wait_seconds lost makespan_seconds matched maximum
-    measurements median_wait_seconds milliseconds minimum more near_end near_start nice
+    jobs journal journals kept known last late latest_seconds left_out left_seconds
+    likely_start_in_seconds limit_seconds longest_seconds longest_wait_seconds lost
+    makespan_seconds matched maximum measurements median_wait_seconds milliseconds
+    minimum more near_end near_start nice
     no_limit no_time node_cpus node_memory nodes now of of_entry on_disk_only operations
     over_limit owner owner_uid parent position present priority processors project projects
     prologs_waiting ran raw_usage recorded refused refused_jobs registry_seq releases reported

@@ -136,11 +136,14 @@ def test_output_on_a_full_disk_is_an_error_in_one_line() -> None:
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_standard_file_is_like_dev_null(closed: str) -> None:
+def test_closed_standard_file_is_like_dev_null_but_takes_no_output(closed: str) -> None:
     words = f"{sys.executable} -m fairbank.wlm.commands sbatch --help {closed}"
     process = subprocess.run(["sh", "-c", words], capture_output=True, text=True, check=False)
-    assert (process.returncode, process.stderr) == (0, "")
-    assert process.stdout.startswith("Usage: sbatch ") == (">&-" not in closed.split())
+    has_output = ">&-" not in closed.split()
+    has_error = not has_output and "2>&-" not in closed
+    assert process.returncode == (0 if has_output else 1)
+    assert process.stderr == ("sbatch: error: Bad file descriptor\n" if has_error else "")
+    assert process.stdout.startswith("Usage: sbatch ") == has_output
 
 
 def test_reader_that_ends_early_leaves_no_traceback(tmp_path: Path) -> None:

@@ -281,7 +281,7 @@ def _row(
 
 COMMAND = Command(
     "list my jobs, or all waiting jobs by priority with reason and likely start",
-    ("{}", "{} --all", "{} -p gpu --start", "{} -p cpu,gpu --json --no-likely"),
+    ("{}", "{} --all", "{} -p gpu --start"),
     add,
     run,
     asks=False,
