@@ -23,6 +23,7 @@ REASONS = (
     r"srun: error: n[1-4]: tasks? [01](-1|,1)?: (Killed|Terminated)",
     r"srun: error: StepId=\d+\.0 has ended: (CANCELLED|FAILED)",
     r"srun: error: the step daemon on node n[1-4] has ended before its step",
+    r"srun: error: the tasks of StepId=\d+\.0 on node n[1-4] have ended",
     r"srun: error: (.*: )?Unable to contact slurm controller \(connect failure\)",
     r"srun: error: Job allocation \d+ has been revoked \([A-Z_]+\)",
     r"srun: error: Unable to create step for job \d+: .+",

@@ -89,6 +89,25 @@ def test_step_goes_on_without_an_srun_and_can_be_attached(
     assert (code, err, out[out[0] == "one" :]) == (0, [], ["1", "2", "3", "4", "5", "input"])
 
 
+def test_attached_command_leaves_out_a_node_whose_tasks_have_ended(
+    shell: Shell, cluster: SmallCluster
+) -> None:
+    script = "[ $SLURM_NODEID = 1 ] && exit 3; echo one; read line; echo two $line"
+    with step_of(shell, cluster, "-N2", "-n2", *sh(script)) as (step, process):
+        with Controller(cluster.directory) as controller:
+
+            def running() -> list[bool]:
+                job, _, number = step.partition(".")
+                known = requests.find_step(controller, job, int(number))
+                return [node.runs for node in known.step.nodes]
+
+            wait_until(lambda: running() == [True, False], "the end of the task on the second node")
+        process.kill()
+        process.wait()
+        code, out, err = shell.run("sattach", step, text="now\n")
+    assert (code, out[-1:], err) == (3, ["two now"], [])
+
+
 def test_end_of_an_attached_command_leaves_the_step(shell: Shell, cluster: SmallCluster) -> None:
     with step_of(shell, cluster, *sh(SCRIPT)) as (step, process):
         attached = shell.start("sattach", "--from-start", step)

@@ -77,11 +77,14 @@ class StepToStart(NamedTuple):
 
 
 class StepNode(NamedTuple):
-    """Node of a step: its name, the ranks of its tasks, and the directory of its step daemon."""
+    """Node of a step: its name, the ranks of its tasks, the directory of its step daemon, and
+    whether the tasks run, as far as the controller knows.
+    """
 
     node: str
     ranks: Sequence[int]
     directory: str
+    runs: bool
 
 
 class StartedStep(NamedTuple):

@@ -43,7 +43,7 @@ class StepStream:
 
         Args:
             node: node of the step.
-            check: called now and then, raises an error if the step has ended.
+            check: called now and then, raises Unavailable if the tasks of the node have ended.
             origin: "own" for the srun of the step, which misses nothing. For others, "start" for
                 all output that is kept, "end" for what comes from now on, and what no srun has
                 taken.
@@ -146,9 +146,11 @@ def _attach(
 ) -> tuple[socket.socket, bytes, bytes]:
     """Return a connection to a step daemon, its answer, and the bytes that came after it.
 
-    The step daemon may not listen yet.
+    The step daemon may not listen yet. One whose tasks have ended may listen for a while.
     """
-    pause, check_at = _PAUSE_SECONDS[0], time.monotonic() + _CHECK_SECONDS
+    pause = _PAUSE_SECONDS[0]
+    check_at = time.monotonic() + (_CHECK_SECONDS if node.runs else 0)
+    ended: Unavailable | None = None
     while True:
         connection = socket.socket(socket.AF_UNIX)
         try:
@@ -170,8 +172,14 @@ def _attach(
         else:
             line, _, rest = answer.partition(b"\n")
             return connection, line, rest
+        if ended is not None:
+            raise ended
         if time.monotonic() >= check_at:
-            check()
+            try:
+                check()
+            except Unavailable as error:  # before this its daemon may have begun to listen
+                ended = error
+                continue
             check_at = time.monotonic() + _CHECK_SECONDS
         time.sleep(pause)
         pause = min(1.25 * pause, _PAUSE_SECONDS[1])  # at most a fifth of the wait is lost

@@ -234,7 +234,7 @@ class CompleteRequest(CommandRequest, frozen=True, tag="complete"):
 
 class CreateStepRequest(CommandRequest, frozen=True, kw_only=True, tag="create-step"):
     """Creation of a step of a running job. Answer: its number `step`, and for each of its `nodes`
-    `node`, `ranks` and the `directory` of its step daemon.
+    `node`, `ranks`, the `directory` of its step daemon, and whether its tasks still run (`runs`).
 
     `options` are those of srun by long name, as written; of `output` and `error` only patterns of
     files that the tasks open. `arguments` are those of all tasks, `programs` those of single ranks.

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from fairbank.core.errors import InvalidInput, Unavailable
+from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import compress
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
@@ -91,11 +91,6 @@ def _attach(
     """Follow the step to its end."""
     step, has_terminal = target.step, "pty" in options
     ranks = sum(len(node.ranks) for node in step.nodes)
-    if target.state != "RUNNING":
-        # Its daemons serve for a while what no srun has.
-        step = step._replace(nodes=[one for one in step.nodes if os.path.isdir(one.directory)])
-        if not step.nodes:
-            raise Unavailable(f"{step} has ended: {target.state}", remedy="sacct shows it")
     output = StepOutput(
         STANDARD,
         ranks,

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from fairbank.core.errors import FairbankError, Unavailable
@@ -114,13 +115,27 @@ class StepRun:
         return self._code
 
     def _connect(self, origin: str) -> None:
-        """Connect to the nodes as soon as their step daemons listen."""
+        """Connect to the nodes as soon as their step daemons listen.
+
+        One that attaches leaves out nodes whose tasks have ended and have no more output.
+        """
         wants_input = self._stdin is not None
+        ended: Unavailable | None = None
         for node in self._step.nodes:
-            stream = StepStream(node, origin, wants_input=wants_input, check=self._check)
+            check = partial(self._check, node)
+            try:
+                stream = StepStream(node, origin, wants_input=wants_input, check=check)
+            except Unavailable as error:
+                if not self._options.is_attached:
+                    raise
+                ended = error
+                self._running.difference_update(node.ranks)
+                continue
             # The nodes have the same one, also if two attach at once.
             wants_input = stream.has_input
             self._streams.append(stream)
+        if ended is not None and not self._streams:
+            raise ended
         if self._options.is_attached and os.isatty(0):
             self.send_size()
         if self._stdin is not None and not wants_input:
@@ -135,17 +150,19 @@ class StepRun:
             self._tell_exits()
             self._end_in_time()
 
-    def _check(self) -> None:
-        """Raise Unavailable if the step has ended, so that its daemon will not listen."""
+    def _check(self, node: requests.StepNode) -> None:
+        """Raise Unavailable if the tasks of a node have ended: nothing will listen there."""
         try:
-            state = requests.step_state(self._controller, self._step)
+            known = requests.find_step(self._controller, str(self._step.job), self._step.step)
         except Unavailable as error:  # the step goes on without the controller
             if not self._is_controller_lost:
                 self._print(f"{error.message}; retrying")
             self._is_controller_lost = True
             return
-        if state != "RUNNING":
-            raise Unavailable(f"{self._step} has ended: {state}", remedy="sacct shows it")
+        if known.state != "RUNNING":
+            raise Unavailable(f"{self._step} has ended: {known.state}", remedy="sacct shows it")
+        if not any(one.runs for one in known.step.nodes if one.node == node.node):
+            raise Unavailable(f"the tasks of {self._step} on node {node.node} have ended")
 
     # ------------------------------------------------------------------ what comes
 

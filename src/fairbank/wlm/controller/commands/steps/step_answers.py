@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
@@ -33,6 +33,7 @@ class StepAnswers:
         step = await self._ended_step(request, user) if request.repeated else None
         if step is None:
             step = cast("WlmStep", await self._runner.request(user.caller, body))
+            return self._facts_of(step, step.left)
         return self._facts_of(step)
 
     async def _ended_step(self, request: cmd.CreateStepRequest, user: Submitter) -> WlmStep | None:
@@ -42,8 +43,11 @@ class StepAnswers:
         ended = await self._runner.ended_steps([job.run.run for job in jobs if job.run is not None])
         return next((one.step for one in ended if one.step.request.key == request.key), None)
 
-    def _facts_of(self, step: WlmStep) -> Json:
-        """Return what srun must know to connect to the daemons of a step."""
+    def _facts_of(self, step: WlmStep, running: Collection[str] = ()) -> Json:
+        """Return what srun must know to connect to the daemons of a step.
+
+        `running` are the nodes with tasks that have not ended.
+        """
         registered = self._nodes.registrations
         nodes = [
             {
@@ -52,6 +56,7 @@ class StepAnswers:
                 "directory": wire.step_directory(
                     registered[grant.node].spool, step.run, step.number
                 ),
+                "runs": grant.node in running,
             }
             for grant in step.grants
             if grant.node in registered
@@ -64,7 +69,9 @@ class StepAnswers:
         running = [step for run in runs for step in self._runner.state.steps_of(run)]
         matching = [step for step in running if request.step in (None, step.number)]
         if len(matching) == 1:
-            return {**self._facts_of(matching[0]), "state": "RUNNING", "status": 0}
+            (step,) = matching
+            facts = self._facts_of(step, step.left)
+            return {**facts, "state": "RUNNING", "status": step.status}
         if matching:
             names = ", ".join(f"{step.run.job_id}.{step.number}" for step in matching[:20])
             raise Conflict(
