@@ -111,6 +111,7 @@ def test_json_has_whole_values(run: Run) -> None:
     (job,) = [row for row in document["data"] if row["job_id"] == "16"]
     assert job == {
         "job_id": "16",
+        "name": None,
         "user": "carol",
         "account": "wg_bio",
         "partition": "gpu,gpu-t4",

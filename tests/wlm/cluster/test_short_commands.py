@@ -5,6 +5,7 @@ tests/wlm/scenarios/short.txt has their sessions, under Slurm and here.
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -18,9 +19,11 @@ import pytest
 
 from tests.cli.test_startup import FORBIDDEN, START, interpreter_modules
 from tests.support.conditions import wait_until
+from tests.support.json_schemas import check_schema
 from tests.support.server import FAIRBANK
 from tests.wlm.cluster.live_cluster import LiveCluster
 
+NAME = "Überprüfung der Werte"
 PAGE = Path(__file__).parents[3] / "docs/howto/coming-from-task-spooler.md"
 
 
@@ -102,15 +105,23 @@ def test_queue_has_own_jobs_that_run_before_those_that_wait(cluster: LiveCluster
     running = job_of(cluster.run("run", "-t", "2h", "--", "sleep", "600"))
     wait_until(lambda: cluster.job_states().get(running) == "RUNNING", "the start")
     waiting = job_of(cluster.run("run", "--after", running, "-t", "20m", "--", "true"))
-    cluster.slurm("sbatch", "-H", "--wrap=true")
+    cluster.slurm("sbatch", "-H", "--wrap=true", "-J", "Übung 1, b")
     answer = cluster.run("queue")
     caption, _, heads, first, *others = answer.stdout.splitlines()
     assert caption.endswith("   yours: 1 running, 2 waiting")
+    assert heads.split()[:3] == ["JOBID", "NAME", "PART"]
     assert heads.split()[-3:] == ["LEFT", "START", "NODELIST(REASON)"]
-    assert [first.split()[0], first.split()[2]] == [running, "RUNNING"]
-    assert max(map(len, answer.stdout.splitlines())) <= 80
+    assert first.split()[:4] == [running, "sleep", "main", "RUNNING"]
     assert [line.split()[-1] for line in others] == ["(Dependency)", "(JobHeldUser)"]
-    (row, *_) = json.loads(cluster.run("queue", "--json").stdout)["data"]
+    header, _, _, held = csv.reader(cluster.run("queue", "--csv").stdout.splitlines())
+    assert header == [
+        *("JOBID", "NAME", "PART", "STATE", "NODES", "CPUS", "GPUS", "TIME-LIMIT", "LEFT"),
+        *("START", "NODELIST(REASON)"),
+    ]
+    assert (held[1], held[-1]) == ("Übung 1, b", "(JobHeldUser)")
+    document = json.loads(cluster.run("queue", "--json").stdout)
+    check_schema(document)
+    (row, *_) = document["data"]
     assert (row["job_id"], row["state"], row["start_in_seconds"]) == (running, "RUNNING", None)
     assert 7_000 < row["left_seconds"] <= 7_200
     assert row["node_list"]
@@ -124,7 +135,8 @@ def test_queue_has_own_jobs_that_run_before_those_that_wait(cluster: LiveCluster
 @pytest.mark.parametrize("columns", [80, 120])
 def test_queue_at_a_terminal_fits_on_its_screen(cluster: LiveCluster, columns: int) -> None:
     jobs = cluster.slurm("sbatch", "-H", "--parsable", "--array=1-1", "--wrap=true").split()
-    jobs += [cluster.slurm("sbatch", "-H", "--parsable", "--wrap=true").strip() for _ in range(11)]
+    held = ("sbatch", "-H", "--parsable", "--wrap=true", "-J", NAME)
+    jobs += [cluster.slurm(*held).strip() for _ in range(11)]
     command = f"stty rows 16 cols {columns}; exec {FAIRBANK} queue"
     main, side = os.openpty()
     shell = subprocess.run(
@@ -137,8 +149,9 @@ def test_queue_at_a_terminal_fits_on_its_screen(cluster: LiveCluster, columns: i
     for job in jobs:
         cluster.run("cancel", job)
     assert shell.returncode == 0, screen
-    assert screen.count("JobHeldUser") == 8
-    assert "4 more jobs of yours: fairbank queue -l" in screen
+    assert screen.count("JobHeldUser") == 7
+    assert screen.count(NAME if columns == 120 else NAME[:8]) == 6
+    assert "5 more jobs of yours: fairbank queue -l" in screen
     assert screen.count("\n") < 16
     assert max(map(len, screen.splitlines())) <= columns
 

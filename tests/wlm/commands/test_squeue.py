@@ -182,6 +182,19 @@ def test_jobs_are_read_back_from_text(run: Run) -> None:
     assert [job.name for job in waiting.rows][:1] == ["25"]
 
 
+def test_own_jobs_are_read_with_their_names_and_whole_lists_of_nodes(
+    controller: RecordingController, run: Run
+) -> None:
+    nodes = ",".join(f"rack{number}-node" for number in range(30))
+    row = next(job for job in QUEUE if job.state == "RUNNING")
+    answer_with(controller, jobs=[row._replace(name="Maß, 2. Lauf", nodes=nodes)])
+    own = parser.read_own_jobs(run("squeue", "-h", "-O", parser.OWN_JOBS_FORMAT))
+    assert not own.unreadable
+    (job,) = own.rows
+    assert (job.job_name, job.state) == ("Maß, 2. Lauf", "RUNNING")
+    assert job.node_list.startswith("rack0-node,rack1-node,")
+
+
 def test_json_has_slurms_shape(controller: RecordingController, run: Run) -> None:
     row = QUEUE[3]._replace(flag="COMPLETING", exit_code=(3, 0))
     answer_with(controller, jobs=[row])

@@ -1,4 +1,7 @@
-"""Output of `squeue` in columns, of any version. No column holds text that users write freely."""
+"""Output of `squeue` in columns, of any version.
+
+No column holds text that users write freely, but for the names of a user's own jobs.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +110,9 @@ _WAITING_WIDTHS = {
 }
 # These are only shown, so that a longer name may be cut: 10,000 lines of full width take a second.
 WAITING_JOBS_FORMAT = widths_format(COLUMNS, _WAITING_WIDTHS)
-_OWN_WIDTHS = {**_WAITING_WIDTHS, "State": 16, "EndTime": 20, "NodeList": 128}
+# The list of nodes is the last, as squeue never cuts it. A name with a line break has one line that
+# cannot be read, which only its owner sees.
+_OWN_WIDTHS = {**_WAITING_WIDTHS, "State": 16, "EndTime": 20, "Name": 128, "NodeList": 128}
 OWN_JOBS_FORMAT = widths_format(COLUMNS, _OWN_WIDTHS)
 _SIZE = re.compile(r"(?:^|,)(cpu|node|gres/gpu)=(\d{1,9})(?=,|$)", re.ASCII)
 _JOB_NAME = re.compile(r"(\d{1,10})(?:[_+].*)?", re.ASCII)
@@ -118,7 +123,7 @@ class WaitingJob(ListedJob, frozen=True, kw_only=True, gc=False):
 
     `name` is squeue's, such as 33_[2-5]. `limit_seconds` is None without a finite limit, `expected`
     the start that slurmctld expects, None if it expects none, or the start. `ends` is known of
-    running jobs alone.
+    running jobs alone, `job_name` of own jobs alone.
     """
 
     name: str
@@ -132,6 +137,7 @@ class WaitingJob(ListedJob, frozen=True, kw_only=True, gc=False):
     state: str = "PENDING"
     ends: int | None = None
     node_list: str = ""
+    job_name: str | None = None
 
 
 def read_waiting_jobs(text: str) -> ParsedRows[WaitingJob]:
@@ -168,6 +174,7 @@ def read_own_jobs(text: str) -> ParsedRows[WaitingJob]:
 
 def _own_job(cells: Cells) -> WaitingJob:
     job, state = _waiting_job(cells), cells.read("State", words.state)
+    job = msgspec.structs.replace(job, job_name=cells["Name"])
     if state == "PENDING":
         return job
     ends, nodes = cells.read("EndTime", words.instant), cells["NodeList"]

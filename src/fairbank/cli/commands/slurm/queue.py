@@ -85,6 +85,7 @@ COLUMNS = (
     Column("REASON", text("reason"), min_width=14),
     Column("START", SameWhenShort(_start), right=True),
     Column("LIKELY", SameWhenShort(_likely), right=True),
+    Column("NAME", text("name"), min_width=8, extra=True),
     Column("STATE", text("state"), extra=True),
     Column("LEFT", duration("left_seconds"), right=True, extra=True),
     Column("NODELIST(REASON)", _where, extra=True),
@@ -93,17 +94,27 @@ COLUMNS = (
 )
 
 
-_OWN_HEADS = ("JOBID", "PART", "STATE", "NODES", "CPUS", "GPUS", "TIME-LIMIT", "LEFT", "START")
-OWN_COLUMNS = [
-    column._replace(extra=False, drop=drop)
-    for head, drop in zip(
-        (*_OWN_HEADS, "NODELIST(REASON)"), (0, 3, 0, 0, 0, 1, 2, 0, 0, 0), strict=True
-    )
-    for column in COLUMNS
-    if column.head == head
+_OWN_DROPS = {
+    "JOBID": 0,
+    "NAME": 0,
+    "PART": 3,
+    "STATE": 0,
+    "NODES": 0,
+    "CPUS": 0,
+    "GPUS": 1,
+    "TIME-LIMIT": 2,
+    "LEFT": 0,
+    "START": 0,
+    "NODELIST(REASON)": 0,
+}
+_BY_HEAD = {column.head: column for column in COLUMNS}
+OWN_COLUMNS = [_BY_HEAD[head]._replace(extra=False, drop=drop) for head, drop in _OWN_DROPS.items()]
+_FURTHER_COLUMNS = [
+    column._replace(extra=True) for column in COLUMNS if column.head not in _OWN_DROPS
 ]
-FRAME_LINES = 8
-"""Lines of a screen around the rows: caption, header, note of what is left out, next prompt."""
+"""Columns of my jobs that are only shown if they are named or all requested."""
+FRAME_LINES = 9
+"""Lines of a screen around the rows: caption, header, notes of what is left out, next prompt."""
 
 
 def add(parser: Parser) -> None:
@@ -160,7 +171,11 @@ def run(context: Context, options: Namespace) -> int:
         ]
     where = f" in {', '.join(options.partition)}" if options.partition else ""
     mine = " of yours" if options.me else ""
-    hidden = {"GPUS": not any(row["gpus"] for row in rows), "LIKELY": not has_likely}
+    hidden = {
+        "NAME": True,  # not read, as other users write them
+        "GPUS": not any(row["gpus"] for row in rows),
+        "LIKELY": not has_likely,
+    }
     listing = Listing(
         "fairbank.queue/1",
         # LIKELY replaces START in a table that is too narrow for both.
@@ -199,10 +214,10 @@ def _show_own(context: Context, source: SlurmOutput) -> int:
     counts = f"{len(running):,} running, {len(waiting):,} waiting"
     has_gpus = any(row["gpus"] for row in rows)
     is_plain = options.form is None and not named_columns(context)
-    own = [column for column in OWN_COLUMNS if has_gpus or column.head != "GPUS"]
+    plain = [column for column in OWN_COLUMNS if has_gpus or column.head != "GPUS"]
     listing = Listing(
         "fairbank.queue/1",
-        own if is_plain else COLUMNS,
+        plain if is_plain else [*OWN_COLUMNS, *_FURTHER_COLUMNS],
         shown,
         f"{caption(context, unit=False)}   yours: {counts}",
         notes=more,
@@ -255,6 +270,7 @@ def _row(
 ) -> dict[str, object]:
     return {
         "job_id": job.name,
+        "name": job.job_name,
         "user": job.user,
         "account": job.account,
         "partition": ",".join(job.partitions),
