@@ -216,7 +216,7 @@ def test_ends_and_groups_are_read_back(rows: list[AccountingLine]) -> None:
             submitted=row.submitted or 0,
             exit_code=row.exit_code,
             # sacct prints no fractions from an hour on
-            cpu_seconds=(-(-cpu // 1000) if cpu < 3_600_000 else cpu // 1000) or None,
+            cpu_seconds=((cpu + 500) // 1000 if cpu < 3_600_000 else cpu // 1000) if cpu else None,
         )
         for row in rows
         for cpu in [row.total_cpu or 0]

@@ -76,13 +76,15 @@ def test_accounting_of_2205() -> None:
     [
         ("00:00:00", None),
         ("", None),
-        ("00:00.001", 1),
+        ("00:00.001", 0),
+        ("00:00.499", 0),
+        ("00:00.500", 1),
         ("59:59", 3_599),
         ("23:00:01", 82_801),
         ("12-01:02:03", 1_040_523),
     ],
 )
-def test_cpu_time_is_read(total: str, seconds: int | None) -> None:
+def test_cpu_time_is_read_and_rounded_as_by_seff(total: str, seconds: int | None) -> None:
     parsed = sacct.JOB_ENDS.read(
         line(7, "2026-11-21T10:00:00", "1:9", total)
         + line("7.extern", "2026-11-21T10:00:00", "0:0", "00:01")

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.core.time import show_duration
 from tests.cli.test_startup import FORBIDDEN, START, interpreter_modules
 from tests.support.conditions import wait_until
 from tests.support.json_schemas import check_schema
@@ -95,6 +96,7 @@ def test_efficiency_names_what_would_have_been_enough(cluster: LiveCluster) -> N
     assert re.search(r"^Memory Efficiency: .* of 400.00 MB", "\n".join(lines), re.MULTILINE)
     cluster.settle()
     (row,) = json.loads(cluster.run("eff", number, "--json").stdout)["data"]
+    assert f"CPU Utilized: {show_duration(row['cpu_used'])}" in lines
     memory = re.fullmatch(r"cpu=1,node=1,mem=(\d+)M", row["enough"]["tres"])
     assert memory
     assert 29 < int(memory[1]) < 200

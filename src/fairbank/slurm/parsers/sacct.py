@@ -217,10 +217,13 @@ def _exit_code(text: str, field: str) -> tuple[int, int]:
 
 
 def _cpu_seconds(text: str, field: str) -> int | None:
-    """Return seconds, rounded up; None for no time, which a Slurm prints that gathers none."""
+    """Return seconds, rounded as seff does; None for no time, which a Slurm prints that gathers
+    none.
+    """
     parts = words.match_cell(_TIME, text, field, "is not a time").groups()
     days, hours, minutes, seconds, thousandths = (int(part or 0) for part in parts)
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds + (thousandths > 0) or None
+    whole = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    return whole + (thousandths >= 500) if whole or thousandths else None
 
 
 # --- JSON ---
