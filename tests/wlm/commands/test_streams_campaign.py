@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -67,15 +67,19 @@ class Received:
 class StreamsCampaign:
     """Step whose srun and node daemon are stopped and killed, each time after some output.
 
-    It belongs to a job that an srun which is killed does not end.
+    It belongs to a job that an srun which is killed does not end. Between two
+    disturbances comes at most one of so many equal `parts` of the output.
     """
+
+    kinds: Sequence[str] = KINDS
+    parts = 12
 
     def __init__(self, shell: Shell, cluster: SmallCluster, seed: int) -> None:
         self.shell, self.cluster, self.random = shell, cluster, random.Random(seed)
         _, _, err = shell.run("salloc", "-N", "2", "-n", "4", "--no-shell")
         self.job = err[0].split()[-1]
         self.outputs: list[Path] = []
-        self.kinds: Counter[str] = Counter()
+        self.done: Counter[str] = Counter()
 
     def start(self, *words: str) -> None:
         """Start srun or sattach, with its output in a file."""
@@ -91,9 +95,9 @@ class StreamsCampaign:
             total: bytes that are written at the end.
         """
         while self.process.poll() is None:
-            self._wait_for(written, written() + self.random.randrange(total // 12))
+            self._wait_for(written, written() + self.random.randrange(total // self.parts))
             if self.process.poll() is None:
-                self.disturb(self.random.choice(KINDS))
+                self.disturb(self.random.choice(self.kinds))
         with Controller(self.cluster.directory) as controller:
 
             def state() -> str:
@@ -112,7 +116,7 @@ class StreamsCampaign:
         )
 
     def disturb(self, kind: str) -> None:
-        self.kinds[kind] += 1
+        self.done[kind] += 1
         if kind == "kill srun":
             self.process.kill()
             self.process.wait()
@@ -129,17 +133,26 @@ class StreamsCampaign:
         return sum(path.stat().st_size for path in self.outputs)
 
 
+class KillsOfSrun(StreamsCampaign):
+    """Step whose sruns are killed, also when only one of its nodes has output left."""
+
+    kinds = ("kill srun",)
+    parts = 40
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("kind", [StreamsCampaign, KillsOfSrun])
 def test_each_line_comes_once_in_order_to_srun(
     shell: Shell,
     cluster: SmallCluster,
+    kind: type[StreamsCampaign],
     seed: int,
     rounds: Callable[[int, int], int],
     log_figure: LogFigure,
 ) -> None:
     megabytes = rounds(100, 5)
-    campaign = StreamsCampaign(shell, cluster, seed)
+    campaign = kind(shell, cluster, seed)
     campaign.start(
         "srun", f"--jobid={campaign.job}", "-n", str(TASKS), "--overcommit", *writer(megabytes)
     )
@@ -149,8 +162,8 @@ def test_each_line_comes_once_in_order_to_srun(
     for at, output in enumerate(campaign.outputs):
         again += received.add(output, is_rest=at > 0)
     assert set(received.next.values()) == {megabytes * LINES_PER_MB}
-    assert again <= OVERLAP_MAX * campaign.kinds["kill srun"]
-    log_figure(f"{total:,} bytes, {dict(campaign.kinds)}, {again:,} bytes came again")
+    assert again <= OVERLAP_MAX * campaign.done["kill srun"]
+    log_figure(f"{total:,} bytes, {dict(campaign.done)}, {again:,} bytes came again")
 
 
 @pytest.mark.campaign
@@ -172,7 +185,7 @@ def test_each_line_comes_once_in_order_to_the_files_of_tasks(
     for path in files:
         received.add(path, is_rest=False)
     assert set(received.next.values()) == {megabytes * LINES_PER_MB}
-    log_figure(f"{total:,} bytes, {dict(campaign.kinds)}")
+    log_figure(f"{total:,} bytes, {dict(campaign.done)}")
 
 
 @pytest.mark.campaign
