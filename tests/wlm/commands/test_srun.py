@@ -81,6 +81,25 @@ def test_task_whose_file_cannot_be_opened_ends_its_step_with_the_reason(
     assert shell.run("srun", "true") == (0, [], [])
 
 
+@pytest.mark.parametrize("nodes", ["1", "2"])
+def test_step_whose_step_daemon_was_killed_has_failed_and_says_why(
+    shell: Shell, nodes: str
+) -> None:
+    with shell.start("srun", "-N", nodes, *sh("echo $SLURM_JOB_ID $PPID; sleep 300")) as process:
+        assert process.stdout is not None
+        job, daemon = process.stdout.readline().split()
+        os.kill(int(daemon), signal.SIGKILL)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert re.search("error: the step daemon on node n[12] has ended before its step", errors)
+    _, lines, _ = shell.run("sacct", "-nPj", job, "-o", "State,ExitCode,SystemComment")
+    own, step = (line.split("|") for line in lines)
+    assert (own[:2], step[0]) == (["FAILED", "1:0"], "FAILED")
+    assert step[1] in ("0:9", "0:15")  # the tasks of the other node are ended with SIGTERM
+    comment = r"step 0 on node n[12]: the step daemon was killed, and its processes were ended"
+    assert re.fullmatch(comment, own[2])
+
+
 def test_exit_code_is_the_highest_and_failures_are_named(shell: Shell) -> None:
     code, _, err = shell.run("srun", "-n", "4", *sh("exit $((SLURM_PROCID % 2 * 3))"))
     assert code == 3

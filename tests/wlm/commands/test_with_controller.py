@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -254,6 +255,21 @@ def test_output_that_cannot_be_written_fails_the_job(
     assert end.startswith(f"FAILED|0:53|cannot open the output {place}: ")
     comment = end.rpartition("|")[2]
     assert f"SystemComment={comment} \n" in command("scontrol", "show", "job", number).out
+
+
+def test_job_whose_step_daemon_was_killed_has_failed_by_the_system_and_says_why(
+    command: RunCommand, tmp_path: Path
+) -> None:
+    job = submit(command, OUTPUT, script="echo $PPID > pid; mv pid daemon; exec sleep 300")
+    wait_until((tmp_path / "daemon").exists, "the script")
+    os.kill(int((tmp_path / "daemon").read_text()), signal.SIGKILL)
+    wait_for(job, "FAILED SystemFailure")
+    text = command("scontrol", "show", "job", job).out
+    comment = "the step daemon was killed, and its processes were ended"
+    assert "JobState=FAILED Reason=SystemFailure " in text
+    assert f"SystemComment={comment} \n" in text
+    rows = command("sacct", "-nPj", job, "-o", "State,ExitCode,SystemComment").out.splitlines()
+    assert rows == [f"FAILED|0:9|{comment}", "FAILED|0:9|"]
 
 
 def test_missing_directory_of_an_output_file_is_created(

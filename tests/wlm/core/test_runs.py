@@ -980,13 +980,13 @@ def end_at(world: World, *, ended: float, elapsed: float) -> None:
     world.event(ev.RunChanged("n0", structs.replace(seen, end=end)))
 
 
-def test_script_whose_step_daemon_was_killed_was_killed() -> None:
+def test_script_whose_step_daemon_was_killed_ends_by_a_failure_of_the_system() -> None:
     world = World(nodes=1)
     number = world.run_one()
     (run,) = world.nodes["n0"].runs
     killed = run_status(run, "ended", None, cause="step_daemon_killed")
     world.event(ev.RunChanged("n0", killed))
-    assert (world.state(number), world.reason(number)) == ("FAILED COMPLETING", "RaisedSignal")
+    assert (world.state(number), world.reason(number)) == ("FAILED COMPLETING", "SystemFailure")
     after = world.job(number).run
     assert after is not None
     assert after.status == 9

@@ -16,6 +16,7 @@ from fairbank.wlm.core import job_states, node_states, transition
 from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent
+from fairbank.wlm.protocol.messages import EndCause
 from tests.wlm.core.world import ALICE, OPERATOR, START, World, named, run_status
 
 PARTITIONS = (PartitionRules(name="main", is_default=True), PartitionRules(name="urgent", tier=9))
@@ -184,20 +185,21 @@ def test_first_flag_is_shown(state: JobState, shown: str, base: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "is_late", "expected"),
+    ("status", "cause", "expected"),
     [
-        (0, False, (E.COMPLETED, "None")),
-        (3 * 256, False, (E.FAILED, "NonZeroExitCode")),
-        (9, False, (E.FAILED, "RaisedSignal")),
-        (125, False, (E.OUT_OF_MEMORY, "OutOfMemory")),
-        (15, True, (E.TIMEOUT, "TimeLimit")),
-        (0, True, (E.TIMEOUT, "TimeLimit")),
+        (0, "exit", (E.COMPLETED, "None")),
+        (3 * 256, "exit", (E.FAILED, "NonZeroExitCode")),
+        (9, "exit", (E.FAILED, "RaisedSignal")),
+        (125, "exit", (E.OUT_OF_MEMORY, "OutOfMemory")),
+        (15, "time_limit", (E.TIMEOUT, "TimeLimit")),
+        (9, "step_daemon_killed", (E.FAILED, "SystemFailure")),
+        (0, "time_limit", (E.TIMEOUT, "TimeLimit")),
     ],
 )
 def test_end_of_a_script_has_slurms_state_and_reason(
-    status: int, is_late: bool, expected: tuple[JobEvent, str]
+    status: int, cause: EndCause, expected: tuple[JobEvent, str]
 ) -> None:
-    assert job_states.end_of_script(status, is_late=is_late) == expected
+    assert job_states.end_of_script(status, cause) == expected
 
 
 # --- nodes

@@ -15,7 +15,7 @@ from fairbank.wlm.core.jobs import Owner
 from fairbank.wlm.core.steps.cores import BUSY
 from fairbank.wlm.core.steps.layout import lay_out
 from fairbank.wlm.core.steps.step import EndedStep, StepRequest, StepUsage, WlmStep
-from fairbank.wlm.protocol.messages import RunUsage
+from fairbank.wlm.protocol.messages import RunOutcome, RunUsage, StepStatus
 from tests.wlm.core.world import ALICE, BOB, OPERATOR, World, named
 
 
@@ -243,6 +243,29 @@ def test_signal_decides_the_status_of_a_step() -> None:
     assert ended(world, step).step.status == 9
 
 
+@pytest.mark.parametrize("srun", ["silent", "before", "after"])
+def test_step_whose_step_daemon_was_killed_has_failed_although_srun_ends_the_rest(
+    srun: str,
+) -> None:
+    world, job = world_with_job()
+    step = world.step(job)
+    if srun == "before":
+        world.request(ev.EndStepOf(job, step.number))
+    killed = RunOutcome(cause="step_daemon_killed", text="the step daemon was killed", ended=0)
+    world.nodes["n1"].end_step(step.run, step.number, 9)
+    seen = StepStatus(run=step.run, step=step.number, end=killed)
+    world.event(ev.StepChanged("n1", seen))
+    if srun == "after":
+        world.request(ev.EndStepOf(job, step.number))
+    world.end_step(step, "n0", 15)
+    record = ended(world, step)
+    assert (record.state, record.step.canceller, record.step.status) == ("FAILED", None, 9)
+    run = world.job(job).run
+    assert run is not None
+    assert run.failure == "step 0 on node n1: the step daemon was killed"
+    assert world.state(job) == "RUNNING"
+
+
 def test_steps_end_with_their_job() -> None:
     world, job = world_with_job()
     step = world.step(job)
@@ -332,7 +355,7 @@ def test_step_whose_start_was_lost_with_the_controller_ends() -> None:
     assert len(world.core.state.steps) == 1
     world.restart()
     assert world.core.state.steps == {}
-    assert [one.state for one in world.ended_steps.values()] == ["CANCELLED"]
+    assert [one.state for one in world.ended_steps.values()] == ["FAILED"]
 
 
 def test_registration_of_a_poll_does_not_end_a_step_on_its_way() -> None:

@@ -21,6 +21,7 @@ from fairbank.wlm.protocol.messages import (
     ENDED_BY_CONTROLLER,
     SIGCONT,
     SIGTERM,
+    EndCause,
     EndJob,
     ForgetRun,
     SignalJob,
@@ -149,7 +150,12 @@ def remove_reservation(tx: Transition, name: str) -> None:
 
 
 def end_script(
-    tx: Transition, job: WlmJob, status: int, *, is_late: bool, ended: Moment | None = None
+    tx: Transition,
+    job: WlmJob,
+    status: int,
+    *,
+    cause: EndCause = "exit",
+    ended: Moment | None = None,
 ) -> WlmJob:
     """End or requeue a running job whose script has ended.
 
@@ -157,10 +163,10 @@ def end_script(
         tx: the transition.
         job: a running job.
         status: exit status of wait(2).
-        is_late: its node ended it at its time limit.
+        cause: what its node reports as the cause.
         ended: time at which it ended; None: now.
     """
-    event, reason = end_of_script(status, is_late=is_late)
+    event, reason = end_of_script(status, cause)
     code, jobs = status // 256, tx.state.settings.jobs
     if event is JobEvent.FAILED and job.submission.may_requeue:
         if code in jobs.requeue_exit_hold:

@@ -12,6 +12,7 @@ from enum import Enum, auto
 
 from fairbank.core.errors import Conflict
 from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
+from fairbank.wlm.protocol.messages import EndCause
 
 
 class JobState(Enum):
@@ -192,15 +193,17 @@ def next_state(state: JobState, event: JobEvent) -> JobState:
 RAISED_SIGNAL = "RaisedSignal"
 
 
-def end_of_script(status: int, *, is_late: bool) -> tuple[JobEvent, str]:
+def end_of_script(status: int, cause: EndCause) -> tuple[JobEvent, str]:
     """Return the event and Slurm's reason of a batch script that ended by itself.
 
     Args:
         status: exit status of wait(2): exit code times 256, plus the signal.
-        is_late: its node ended it at its time limit.
+        cause: what its node reports as the cause.
     """
-    if is_late:
+    if cause == "time_limit":
         return E.TIMEOUT, "TimeLimit"
+    if cause == "step_daemon_killed":  # the status says nothing of the script
+        return E.FAILED, "SystemFailure"
     if status == OUT_OF_MEMORY_STATUS:
         return E.OUT_OF_MEMORY, "OutOfMemory"
     code, signal = divmod(status, 256)

@@ -276,8 +276,7 @@ def _end(tx: Transition, job: WlmJob, run: WlmRun, end: RunOutcome) -> None:
         if run.started is not None and run.started.mono - began.mono <= DELAY_SECONDS:
             began = run.started
         job = tx.put_run(job, run, started=began)
-        is_late = end.cause == "time_limit"
-        end_script(tx, job, status, is_late=is_late, ended=later(ended, began))
+        end_script(tx, job, status, cause=end.cause, ended=later(ended, began))
 
 
 def _drop_stray(tx: Transition, node: str, run: Run) -> None:

@@ -88,7 +88,7 @@ class StepProcess:
             return self._outcome(end)
         await end_orphans(self._directory, start, self._kill_wait)
         return self.end_without_daemon(
-            "step_daemon_killed", "the step daemon was killed; its job was ended"
+            "step_daemon_killed", "the step daemon was killed, and its processes were ended"
         )
 
     async def _connect(

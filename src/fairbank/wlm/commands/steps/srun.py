@@ -134,9 +134,11 @@ def _run(
         if has_symbols and not step.input:
             stdin = _input(expand_pattern(files["input"], symbols, field="--input"))
         code = _follow(controller, started, descriptors, stdin, options, values, only)
-    except (KeyboardInterrupt, FairbankError, OSError):
+    except (KeyboardInterrupt, FairbankError, OSError) as error:
         if created:
             tell_end("srun", str(created[0]), lambda: requests.end_step(controller, created[0]))
+        if created and ends_job and isinstance(error, Unavailable):
+            _wait_for_end(controller, created[0])
         raise
     if ends_job:
         _wait_for_end(controller, started)

@@ -12,7 +12,7 @@ from fairbank.report.slurm.sacct import AccountingLine
 from fairbank.wlm.controller.commands.job_lines import COMMON_FIELDS, Fields, ShownRequest, cells_of
 from fairbank.wlm.core.jobs import EndedRun, Moment, WlmJob
 from fairbank.wlm.core.state import CoreState
-from fairbank.wlm.protocol.messages import RunUsage
+from fairbank.wlm.protocol.messages import RunOutcome, RunUsage
 
 if TYPE_CHECKING:
     from fairbank.wlm.controller.commands.steps.step_lines import ShownStep
@@ -40,8 +40,8 @@ class ShownRun(ShownRequest):
     record  the run
     job     its job while it waits or runs; None: it has ended
     usage   usage of its script as far as its node has reported it
-    status  exit status of the script as its node has reported it: the end of the run may have been
-            decided before
+    outcome end of the script as its node has reported it: that of the run may have been decided
+            before
     steps   its steps, if they are listed
     """
 
@@ -53,11 +53,11 @@ class ShownRun(ShownRequest):
         *,
         job: WlmJob | None = None,
         usage: RunUsage | None = None,
-        status: int | None = None,
+        outcome: RunOutcome | None = None,
     ) -> None:
         super().__init__(state, record.request, record.submission, record.run)
         self.record, self.now, self.job, self.is_over = record, now, job, job is None
-        self.usage, self.status = usage, status
+        self.usage, self.outcome = usage, outcome
         self.steps: list[ShownStep] = []
         self.allocated = {} if self.allocation is None else self.allocation.tres
 

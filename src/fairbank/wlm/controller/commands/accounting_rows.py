@@ -78,8 +78,8 @@ async def accounting_page(
             restart = run.identity.restart
             is_last = last.get(run.request.number, restart) == restart
             if is_last and _is_chosen(run, selections, wanted):
-                usage, status = (outcome.usage, outcome.status) if outcome else (None, None)
-                shown.append(ShownRun(state, run, now, usage=usage, status=status))
+                usage = outcome.usage if outcome else None
+                shown.append(ShownRun(state, run, now, usage=usage, outcome=outcome))
                 keys.append(number)
         if wanted.steps:
             await _add_steps(runner, shown, running, {})

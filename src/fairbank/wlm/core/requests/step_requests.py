@@ -84,7 +84,7 @@ def end(tx: Transition, caller: Caller, body: EndStepOf) -> None:
             field="step",
             remedy="squeue -s lists the steps",
         )
-    if body.signal in (0, SIGKILL):
+    if body.signal in (0, SIGKILL) and step.end != "FAILED":
         tx.put(
             "steps",
             step.key,
@@ -101,7 +101,7 @@ def complete_job(tx: Transition, caller: Caller, body: CompleteJob) -> None:
     job, run = _begun_job(tx, caller, body.job)
     has_step_status = body.status == (_SIGNALLED + OUT_OF_MEMORY_STATUS) << 8
     is_killed = has_step_status and run.derived == OUT_OF_MEMORY_STATUS
-    end_script(tx, job, OUT_OF_MEMORY_STATUS if is_killed else body.status, is_late=False)
+    end_script(tx, job, OUT_OF_MEMORY_STATUS if is_killed else body.status)
 
 
 def change_owner(tx: Transition, caller: Caller, body: ChangeOwner) -> None:

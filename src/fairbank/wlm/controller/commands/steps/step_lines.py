@@ -90,8 +90,13 @@ def batch_step(run: ShownRun) -> ShownStep | None:
     """Return the step of the batch script; None if the run has none, or it has not begun."""
     if run.allocation is None or run.begun is None or not run.submission.script:
         return None
-    status = run.exit_status if run.status is None else run.status
-    waits_or_runs = run.record.state in ("PENDING", "RUNNING", "SUSPENDED")
+    outcome = run.outcome
+    status = run.exit_status if outcome is None or outcome.status is None else outcome.status
+    state = run.record.state
+    if state not in ("PENDING", "RUNNING", "SUSPENDED"):
+        # How the script ended, whatever the run is.
+        is_lost = outcome is not None and outcome.cause == "step_daemon_killed"
+        state = "FAILED" if is_lost else _state(status)
     return ShownStep(
         run,
         BATCH,
@@ -99,8 +104,7 @@ def batch_step(run: ShownRun) -> ShownStep | None:
         run.begun,
         run.nodes[:1],
         tres_of(run.allocation, run.nodes[:1]),
-        # How the script ended, whatever the run is.
-        run.record.state if waits_or_runs else _state(status),
+        state,
         status,
         run.record.ended if run.is_over else None,
         run.elapsed,
