@@ -54,7 +54,7 @@ def answer_with(
         if isinstance(request, StatisticsRequest):
             return dict(figures)
         if isinstance(request, ProcessesRequest):
-            return {"processes": [[41, "9", "batch"], [42, "9", "batch"]]}
+            return {"processes": [[41, "9", "batch", 0, 0], [42, "9", "batch", None, None]]}
         assert isinstance(request, ScriptRequest)
         return {"script": "IyEvYmluL3NoCg=="}
 

@@ -315,7 +315,7 @@ def test_processes_of_jobs_are_listed(command: RunCommand, controller: Recording
     answer_with(controller, jobs=[JobLine(7)])
     table = (
         "PID      JOBID    STEPID   LOCALID GLOBALID\n"
-        "41       9        batch    -       -\n"
+        "41       9        batch    0       0\n"
         "42       9        batch    -       -\n"
     )  # fmt: skip
     for words in (["7"], []):

@@ -348,12 +348,13 @@ def test_script_of_a_job_is_written_as_it_was_submitted(
 
 
 def test_processes_of_a_job_are_shown(command: RunCommand, tmp_path: Path) -> None:
-    job = submit(command, OUTPUT, script="echo $$ > pid; exec sleep 300")
+    job = submit(command, OUTPUT, script="sleep 300 & echo $$ > pid; exec sleep 300")
     wait_for(job, "RUNNING None")
     wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the pid")
     pid = (tmp_path / "pid").read_text().strip()
     rows = [line.split() for line in command("scontrol", "listpids", job).out.splitlines()]
-    assert [pid, job, "batch", "-", "-"] in rows
+    assert [row[1:] for row in rows[1:]] == [[job, "batch", "0", "0"], [job, "batch", "-", "-"]]
+    assert rows[1][0] == pid
     assert command("scontrol", "listpids").out == command("scontrol", "listpids", job).out
     assert command("scontrol", "pidinfo", pid).out.startswith(f"Slurm job id {job} ends at ")
     assert command("scontrol", "pidinfo", str(os.getpid())).code == 1

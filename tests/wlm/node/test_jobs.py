@@ -288,7 +288,7 @@ def test_processes_are_listed_and_found(node: RunningNode) -> None:
 
     def pids() -> tuple[int, ...]:
         answer = node.controller.ask(ListProcesses(run=run), ProcessList)
-        return tuple(pid for pid, _ in answer.processes)
+        return tuple(process.pid for process in answer.processes)
 
     wait_until(lambda: len(pids()) == 2, "two processes")
     for pid in pids():

@@ -143,9 +143,23 @@ def test_processes_are_listed_with_their_step(node: RunningNode, run: Run) -> No
 
     def steps() -> set[int | None]:
         answer = node.controller.ask(ListProcesses(run=run), ProcessList)
-        return {step for _, step in answer.processes}
+        return {process.step for process in answer.processes}
 
     wait_until(lambda: steps() == {None, 3}, "both processes")
+
+
+def test_processes_that_are_tasks_are_listed_with_their_numbers(
+    node: RunningNode, run: Run
+) -> None:
+    tasks = (TaskStart(rank=1), TaskStart(rank=3))
+    node.start_step(run, "sleep 600 & echo $$ > $SLURM_PROCID; exec sleep 600", tasks=tasks)
+
+    def listed() -> list[tuple[int | None, int | None]]:
+        answer = node.controller.ask(ListProcesses(run=run), ProcessList)
+        return [(one.local, one.rank) for one in answer.processes if one.step == 0]
+
+    expected = [(0, 1), (1, 3), (None, None), (None, None)]
+    wait_until(lambda: listed() == expected, "two tasks with a process each")
 
 
 def test_forgotten_step_stays_until_an_srun_has_its_output(node: RunningNode, run: Run) -> None:
@@ -186,7 +200,7 @@ def reported(node: RunningNode) -> bool:
 def has_two_readers(node: RunningNode, run: Run) -> bool:
     """Return True if two processes of a run have the FIFO open."""
     answer = node.controller.ask(ListProcesses(run=run), ProcessList)
-    return sum(_has_open(pid, node.folder / "fifo") for pid, _ in answer.processes) == 2
+    return sum(_has_open(one.pid, node.folder / "fifo") for one in answer.processes) == 2
 
 
 def _has_open(pid: int, path: Path) -> bool:

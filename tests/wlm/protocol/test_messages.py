@@ -22,6 +22,7 @@ from fairbank.wlm.protocol.messages import (
     ForgetStep,
     Hello,
     JobOfProcess,
+    ListedProcess,
     ListProcesses,
     Message,
     NotifyJob,
@@ -104,7 +105,7 @@ EXAMPLES = [
         spool="/spool",
     ),
     UsageReport(runs=((RUN, USAGE),)),
-    ProcessList(processes=((1, None), (2, 0))),
+    ProcessList(processes=(ListedProcess(1), ListedProcess(2, 0, 0, 3))),
     JobOfProcess(run=RUN, seconds=1.0),
 ]
 KINDS = get_args(AnyMessage)

@@ -57,6 +57,18 @@ def test_directory_is_no_file(start_step: StartStep, tmp_path: Path, option: str
     assert end.status == NO_START_STATUS
 
 
+def test_running_tasks_are_listed_from_a_number_on(start_step: StartStep) -> None:
+    ranks = [StepTask(2), StepTask(5), StepTask(7)]
+    script = "[ $SLURM_PROCID = 5 ] && exit\nexec sleep 600"
+    step = start_step(script, input="", output="", tasks=ranks)
+
+    def listed(first: int) -> list[list[int]]:
+        return [task[:2] for task in step.request({"kind": "tasks", "first": first})["tasks"]]
+
+    wait_until(lambda: listed(0) == [[0, 2], [2, 7]], "the end of one task")
+    assert (listed(1), listed(3)) == ([[2, 7]], [])
+
+
 def test_missing_input_is_named(start_step: StartStep, tmp_path: Path) -> None:
     end = start_step("echo never", input=str(tmp_path / "none")).wait()
     assert end.failure == f"cannot open the input {tmp_path}/none: No such file or directory"

@@ -29,6 +29,7 @@ from fairbank.wlm.node.usage import proportional_bytes, resident_bytes
 from fairbank.wlm.protocol.messages import (
     EndJob,
     EndStep,
+    ListedProcess,
     RunOutcome,
     RunState,
     RunStatus,
@@ -388,3 +389,14 @@ class NodeRun:
         for number, step in self.steps.items():
             processes += [(number, process) for process in step.process.processes(table)]
         return processes
+
+    async def list_processes(self) -> list[ListedProcess]:
+        """Return the processes of the run with their tasks: of each step its tasks first."""
+        steps = [(None, self._script), *((one, step.process) for one, step in self.steps.items())]
+        tasks = await asyncio.gather(*(process.tasks() for _, process in steps))
+        table, listed = process_table(), list[ListedProcess]()
+        for (step, process), own in zip(steps, tasks, strict=True):
+            pids = [one.pid for one in process.processes(table)]
+            pids.sort(key=lambda pid: pid not in own)
+            listed += [ListedProcess(pid, step, *own.get(pid, ())) for pid in pids]
+        return listed

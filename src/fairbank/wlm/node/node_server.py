@@ -233,10 +233,7 @@ class NodeServer:
             case PollUsage():
                 return await self._usage_report()
             case ListProcesses(run=run):
-                processes = self._known(run).processes(process_table())
-                return ProcessList(
-                    processes=tuple((process.pid, step) for step, process in processes)
-                )
+                return ProcessList(processes=tuple(await self._known(run).list_processes()))
             case FindJob(pid=pid):
                 return await self._job_of(pid)
             case WarnProcess(run=run):

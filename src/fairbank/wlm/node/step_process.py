@@ -251,6 +251,19 @@ class StepProcess:
             seconds = time.monotonic() - max(since, self._begun)
             self.usage = with_gpu_use(self.usage, busy, seconds)
 
+    async def tasks(self) -> dict[int, tuple[int, int]]:
+        """Return the number on the node and the rank of each running task, by process id."""
+        tasks: dict[int, tuple[int, int]] = {}
+        first = 0
+        with suppress(Unavailable):  # the step has just ended
+            while connection := self._connection:
+                answer = await connection.request(kind="tasks", first=first)
+                if not (page := answer.get("tasks")):
+                    break
+                tasks |= {pid: (local, rank) for local, rank, pid in page}
+                first = page[-1][0] + 1
+        return tasks
+
     def processes(self, table: Mapping[int, Process]) -> list[Process]:
         """Return the processes of the step among all processes; none after its end."""
         start = self._start

@@ -348,10 +348,21 @@ class UsageReport(Message, frozen=True, kw_only=True):
     steps: tuple[tuple[Run, int, RunUsage], ...] = ()
 
 
-class ProcessList(Message, frozen=True, kw_only=True):
-    """Process ids of a job, each with its step; None: the batch script."""
+class ListedProcess(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Process of a job and its step; None: the batch script. Of a task also its number on the node
+    and its rank; None: it is none.
+    """
 
-    processes: tuple[tuple[int, int | None], ...]
+    pid: int
+    step: int | None = None
+    local: int | None = None
+    rank: int | None = None
+
+
+class ProcessList(Message, frozen=True, kw_only=True):
+    """Processes of a job."""
+
+    processes: tuple[ListedProcess, ...]
 
 
 class JobOfProcess(Message, frozen=True, kw_only=True):

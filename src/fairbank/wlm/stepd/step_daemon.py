@@ -57,6 +57,8 @@ from fairbank.wlm.stepd.task_starts import TaskStarts
 _PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 _KILL_SECONDS = 0.05, 1.0  # first and longest pause between two SIGKILL
 _POLL_SECONDS = 86_400.0
+_TASKS_OF_ANSWER = 1_000
+"""Tasks of an answer, which must fit the buffer of a socket and the line that its reader takes."""
 _STARTS = 16
 """Tasks that are started before requests and streams are served again."""
 _FATAL = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGKILL)
@@ -346,6 +348,10 @@ class StepDaemon:
         match request:
             case {"kind": "state"}:
                 return self._state(now)
+            case {"kind": "tasks", "first": int(first)}:
+                running = [(self._locals[rank], rank, pid) for pid, rank in self._running.items()]
+                tasks = sorted(task for task in running if task[0] >= first)
+                return {"tasks": tasks[:_TASKS_OF_ANSWER]}
             case {"kind": "signal", "number": int(number), "only_script": bool(only_script)} if (
                 number in signal.valid_signals()
             ):
@@ -375,7 +381,7 @@ class StepDaemon:
                 if self._kill_at is None:
                     self._end_for_memory(used, limit)
             case _:
-                kinds = "state, signal, warn, end, suspend or over_memory"
+                kinds = "state, tasks, signal, warn, end, suspend or over_memory"
                 return {"error": f"this is not a request to a step daemon: {kinds}"}
         return {}
 

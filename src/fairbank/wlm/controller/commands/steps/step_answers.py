@@ -109,8 +109,14 @@ class StepAnswers:
                 answer = await self._nodes.ask(node, wire.ListProcesses(run=run.run))
                 if isinstance(answer, wire.ProcessList):
                     processes += [
-                        (pid, job.number, "batch" if step is None else str(step))
-                        for pid, step in answer.processes
+                        (
+                            one.pid,
+                            job.number,
+                            "batch" if one.step is None else str(one.step),
+                            one.local,
+                            one.rank,
+                        )
+                        for one in answer.processes
                     ]
         return {"processes": processes}
 
