@@ -63,9 +63,13 @@ def test_answer_of_a_job_that_cannot_be_paid_has_what_is_left(cluster: LiveClust
         f"job {number}: 1 CPU, 2 h, needs 2 SU, of which poor has 1 SU; waits for credit:"
         f" fairbank why {number}\n"
     )
-    wait_until(
-        lambda: "Allocation_exhausted" in cluster.slurm("squeue", "-j", number), "the refusal"
-    )
+
+    def is_refused() -> bool:
+        return "(Allocation_exhausted)" in cluster.slurm("squeue", "-j", number)
+
+    wait_until(is_refused, "the refusal")
+    assert cluster.slurm("scontrol", "release", number) == ""
+    wait_until(is_refused, "the refusal after the release")
     assert cluster.run("cancel", number).returncode == 0
 
 

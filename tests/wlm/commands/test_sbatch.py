@@ -409,6 +409,17 @@ def test_refusal_of_the_controller_ends_with_the_sentence_of_slurm(
     assert err.endswith(f"sbatch: error: Batch job submission failed: {sentence}\n")
 
 
+def test_remedy_has_a_line_of_its_own_before_the_sentence_of_slurm(
+    command: RunCommand, controller: RecordingController
+) -> None:
+    error = NotFound("there is no partition 'x'", field="partition", remedy="sinfo lists them")
+    controller.answer = lambda request: error
+    assert command("sbatch", "-p", "x", "--wrap", "true").err == (
+        "sbatch: there is no partition 'x'\nsbatch: sinfo lists them\n"
+        "sbatch: error: Batch job submission failed: Invalid partition name specified\n"
+    )
+
+
 def test_remedy_follows_a_refusal_that_slurm_does_not_know(
     command: RunCommand, controller: RecordingController
 ) -> None:

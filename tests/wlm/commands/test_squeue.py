@@ -131,7 +131,7 @@ def test_missing_controller_is_reported_in_slurms_words(
     run: Run, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv("FAIRBANK_CLUSTER", "/nothing")
-    first, last = run(name, fails=True).splitlines()
+    first, _, last = run(name, fails=True).splitlines()
     assert first.startswith(f"{name}: no answer from the controller of /nothing")
     assert last.endswith(" error: Unable to contact slurm controller (connect failure)")
 

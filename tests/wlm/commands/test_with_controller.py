@@ -215,7 +215,7 @@ def test_variable_above_128_kib_is_refused(
     monkeypatch.setenv("LARGE", "x" * (1 << 18))
     code, out, err = command("sbatch", "-W", "--wrap", "true")
     assert (code, out) == (1, "")
-    assert "a variable or argument has 262,150 bytes (at most 131,072 bytes)" in err
+    assert "a variable or argument has 262,150 bytes\nsbatch: at most 131,072 bytes\n" in err
     monkeypatch.delenv("LARGE")
     assert command("sbatch", "-W", OUTPUT, "--wrap", "true").code == 0
 

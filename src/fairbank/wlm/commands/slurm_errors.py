@@ -108,17 +108,15 @@ def print_error(name: str, error: FairbankError) -> None:
 
 
 def print_failure(name: str, error: FairbankError, before: str, after: str = "") -> None:
-    """Print an error of the controller, and the sentence of Slurm for it if there is one.
+    """Print an error of the controller, its remedy on a line of its own, and the sentence of Slurm
+    for it if there is one.
 
-    The last line begins with `before`, such as `slurm_update error: `, and ends after a sentence of
-    Slurm with `after`, such as ` for job 7`.
+    The line with Slurm's sentence is the last. It begins with `before`, such as
+    `slurm_update error: `, and ends with `after`, such as ` for job 7`.
     """
     sentence = slurm_sentence(error)
-    if sentence is None:
-        print(f"{before}{error.message}", file=sys.stderr)
-        if error.remedy:
-            print(f"{name}: {error.remedy}", file=sys.stderr)
-        return
-    remedy = f" ({error.remedy})" if error.remedy else ""
-    print(f"{name}: {error.message}{remedy}", file=sys.stderr)
-    print(f"{before}{sentence}{after}", file=sys.stderr)
+    print(f"{name}: " if sentence else before, error.message, sep="", file=sys.stderr)
+    if error.remedy:
+        print(f"{name}: {error.remedy}", file=sys.stderr)
+    if sentence:
+        print(f"{before}{sentence}{after}", file=sys.stderr)
