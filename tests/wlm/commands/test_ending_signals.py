@@ -163,6 +163,16 @@ def test_salloc_forwards_term_and_waits_for_its_command(shell: Shell, start: Sta
     assert "Relinquishing" in err
 
 
+def test_salloc_forwards_term_to_the_children_of_its_command(shell: Shell, start: Start) -> None:
+    child = "trap 'echo child; exit' TERM; touch on; while :; do sleep 0.05; done"
+    script = f"trap 'wait; echo command; exit 5' TERM; sh -c \"{child}\" & wait"
+    process = start("salloc", *sh(script))
+    wait_until((shell.directory / "on").exists, "the child")
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=30)
+    assert (process.returncode, out) == (5, "child\ncommand\n")
+
+
 def test_salloc_gives_its_nodes_back_when_its_terminal_hangs_up(
     shell: Shell, start: Start, cluster: SmallCluster
 ) -> None:
@@ -285,6 +295,63 @@ def test_step_ends_when_the_terminal_of_its_srun_disappears(
     wait_until(lambda: not cluster.busy_jobs(), "the end of the job")
     with pytest.raises(ProcessLookupError):
         os.kill(task, 0)
+
+
+def start_in_shell(start: Start, shell: Shell, *words: str) -> tuple[subprocess.Popen[str], int]:
+    """Start a shell at a terminal with a script that knows salloc. Return the other end."""
+    (shell.directory / "links" / "sh").symlink_to("/bin/sh")
+    return start_at_terminal(start, "sh", *words, is_leader=True)
+
+
+def test_command_of_salloc_has_the_terminal_and_its_ctrl_c(shell: Shell, start: Start) -> None:
+    script = (
+        "trap 'echo $line >line; exit 6' INT; read line; touch on; while :; do sleep 0.05; done"
+    )
+    process, master = start_at_terminal(start, "salloc", *sh(script), is_leader=True)
+    os.write(master, b"text\n")
+    wait_until((shell.directory / "on").exists, "the command")
+    os.write(master, b"\x03")
+    assert process.wait(30) == 6
+    os.close(master)
+    assert (shell.directory / "line").read_text() == "text\n"
+
+
+def test_salloc_takes_the_terminal_back_from_its_command(shell: Shell, start: Start) -> None:
+    script = "salloc -Q sh -c 'read line; exit 3'; echo $? >code; read line; echo $line >line"
+    process, master = start_in_shell(start, shell, "-c", script)
+    os.write(master, b"first\nsecond\n")
+    assert process.wait(30) == 0
+    os.close(master)
+    assert (shell.directory / "code").read_text() == "3\n"
+    assert (shell.directory / "line").read_text() == "second\n"
+
+
+@pytest.mark.parametrize("words", ["fg", "bg && wait $!; fg"])
+def test_command_of_salloc_stops_with_salloc_and_continues(
+    shell: Shell, start: Start, words: str
+) -> None:
+    command = "touch on; while [ ! -e stopped ]; do sleep 0.05; done; read line; echo $line >line"
+    script = f"salloc -Q sh -c '{command}'; touch stopped; {words}"
+    process, master = start_in_shell(start, shell, "-m", "-c", script)
+    wait_until((shell.directory / "on").exists, "the command")
+    os.write(master, b"\x1a")
+    wait_until((shell.directory / "stopped").exists, "the shell")
+    os.write(master, b"text\n")
+    assert process.wait(30) == 0
+    os.close(master)
+    assert (shell.directory / "line").read_text() == "text\n"
+
+
+def test_ctrl_z_without_a_shell_to_continue_it_leaves_salloc_running(
+    shell: Shell, start: Start
+) -> None:
+    script = "touch on; read line; echo $line >line"
+    process, master = start_at_terminal(start, "salloc", *sh(script), is_leader=True)
+    wait_until((shell.directory / "on").exists, "the command")
+    os.write(master, b"\x1atext\n")
+    assert process.wait(30) == 0
+    os.close(master)
+    assert (shell.directory / "line").read_text() == "text\n"
 
 
 @pytest.mark.parametrize("is_leader", [True, False])

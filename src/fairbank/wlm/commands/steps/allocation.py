@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 
 from fairbank.core.errors import FairbankError
 from fairbank.core.submission.gpus import VARIABLES
@@ -15,21 +12,11 @@ from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.job_options import SubmissionWords
 from fairbank.wlm.commands.job_submission import job_to_submit, persist
 from fairbank.wlm.commands.slurm_errors import print_failure
-from fairbank.wlm.commands.steps.ending_signals import (
-    ENDING,
-    handled_signals,
-    held_signals,
-    interrupt,
-)
-from fairbank.wlm.commands.steps.task_ends import exit_code
+from fairbank.wlm.commands.steps.ending_signals import held_signals
 
 _QUIET_SECONDS = 0.5
 """Time in which a job starts that need not wait; until then nothing is said."""
 _ENDED = "CANCELLED TIMEOUT FAILED NODE_FAIL OUT_OF_MEMORY DEADLINE PREEMPTED COMPLETED".split()
-
-
-_OF_COMMAND = signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2
-"""Signals that salloc leaves to its command."""
 
 
 class Revoked(Exception):
@@ -167,45 +154,6 @@ def tell_end(name: str, what: str, request: Callable[[], None], farewell: str = 
     except FairbankError as error:
         if error.field not in ("ended", "job", "step"):
             _print(f"{name}: error: {error.message}")
-
-
-def run_command(name: str, words: list[str], environment: dict[str, str]) -> int:
-    """Run the command of salloc, or a shell, and return its exit code.
-
-    Signals of the terminal are for the command. SIGTERM is forwarded to it, and SIGHUP too, which
-    ends this wait, as in Slurm.
-    """
-    own = {**os.environ, **environment}
-    command = words or [os.environ.get("SHELL") or "/bin/sh"]
-    # Until both processes have their handlers.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-    pid = os.fork()
-    if pid == 0:
-        try:
-            for number in ENDING:
-                if signal.getsignal(number) is interrupt:
-                    signal.signal(number, signal.SIG_DFL)
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            os.execvpe(command[0], command, own)  # noqa: S606
-        except OSError as error:
-            _print(f'{name}: error: Unable to find command "{command[0]}": {error.strerror}')
-        finally:
-            os._exit(1)
-
-    def forward(number: int, _: object) -> None:
-        with suppress(ProcessLookupError):  # it has just ended
-            os.kill(pid, number)
-        if number == signal.SIGHUP:
-            interrupt(number)
-
-    with (
-        handled_signals(_OF_COMMAND, signal.SIG_IGN),
-        handled_signals((signal.SIGTERM, signal.SIGHUP), forward),
-    ):
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        status = os.waitpid(pid, 0)[1]
-    return exit_code(status)
 
 
 def _print(text: str) -> None:

@@ -8,7 +8,8 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.submission.options import options_by_flag
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.job_options import SubmissionWords
-from fairbank.wlm.commands.steps.allocation import InteractiveJob, Revoked, run_command
+from fairbank.wlm.commands.steps.allocation import InteractiveJob, Revoked
+from fairbank.wlm.commands.steps.command_group import run_command
 from fairbank.wlm.commands.steps.ending_signals import ENDING, handled_signals, interrupt
 
 
