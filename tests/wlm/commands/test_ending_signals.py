@@ -11,6 +11,7 @@ import subprocess
 import termios
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import pytest
@@ -257,7 +258,8 @@ def test_step_that_srun_cannot_follow_ends_also_over_a_restart_of_the_controller
         cluster.start_controller()
     assert process.wait(30) == 1
     with Controller(cluster.directory) as controller:
-        assert requests.find_step(controller, blocker, 0).state == "CANCELLED"
+        find = partial(requests.find_step, controller, blocker, 0)
+        wait_until(lambda: find().state == "CANCELLED", "the end of the tasks")
 
 
 # ------------------------------------------------------------------ terminals that disappear
