@@ -992,6 +992,23 @@ def test_script_whose_step_daemon_was_killed_ends_by_a_failure_of_the_system() -
     assert after.status == 9
 
 
+@pytest.mark.parametrize("no_kill", [False, True])
+def test_step_daemon_killed_beside_the_script_ends_the_job_unless_it_may_go_on(
+    no_kill: bool,
+) -> None:
+    world = World(nodes=2)
+    number = world.run_one(nodes=2, cpus=4, no_kill=no_kill)
+    run = world.job(number).identity("lab")
+    world.nodes["n1"].runs[run] = "cleared"
+    killed = run_status(run, "cleared", None, cause="step_daemon_killed")
+    world.event(ev.RunChanged("n1", killed))
+    if no_kill:
+        assert world.state(number) == "RUNNING"
+    else:
+        assert world.state(number) == "FAILED COMPLETING"  # and is not requeued
+        assert world.reason(number) == "SystemFailure"
+
+
 def test_run_that_was_lost_with_the_boot_of_its_node_is_forgotten_there() -> None:
     world = World(nodes=1)
     number = world.run_one(may_requeue=False)

@@ -241,10 +241,7 @@ def record_change(tx: Transition, message: RunChanged) -> None:
     if has_never_run:
         if is_cleared and job.state is JobState.CONFIGURING:
             fail_launch(tx, job, is_prolog=has_prolog_failed)
-    elif end is not None and (
-        # Each node keeps the time limit itself, and the batch node need not be the first.
-        node == run.batch_node or (end.cause == "time_limit" and not run.end)
-    ):
+    elif end is not None and (node == run.batch_node or _ends_on_any_node(job, run, end)):
         _end(tx, job, run, end)
     elif node == run.batch_node and seen.state == "running":
         _begin(tx, job, run)
@@ -253,6 +250,15 @@ def record_change(tx: Transition, message: RunChanged) -> None:
         clear_node(tx, job, node)
     elif seen.unkillable and job.active_run is None:
         lose_node(tx, job, node)
+
+
+def _ends_on_any_node(job: WlmJob, run: WlmRun, end: RunOutcome) -> bool:
+    """Return True for an end that ends the run although its batch node has not reported it."""
+    if run.end:
+        return False
+    # Each node keeps the time limit itself, and the batch node need not be the first.
+    is_lost = end.cause == "step_daemon_killed" and not job.submission.no_kill
+    return is_lost or end.cause == "time_limit"
 
 
 def _begin(tx: Transition, job: WlmJob, run: WlmRun) -> None:
