@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -69,12 +70,21 @@ def test_step_is_shown(cluster: SmallCluster) -> None:
     step = printed(cluster, "scontrol", "show", "step", "1.1")
     assert step.startswith("StepId=1.1 UserId=")
     assert "\n   Nodes=1 CPUs=1 Tasks=1 Name=first Network=(null)\n   TRES=cpu=1,mem=" in step
-    assert "\n   CPUFreqReq=Default Dist=Block\n" in step
+    assert "\n   CPUFreqReq=Default Dist=Block\n   SrunHost:Pid=" in step
     lines = printed(cluster, "scontrol", "-o", "show", "steps").splitlines()
     assert [line.split()[0] for line in lines] == ["StepId=1.batch", "StepId=1.1", "StepId=1.2"]
+    assert lines[0].split()[-1] == "SrunHost:Pid=(null):0"
     assert printed(cluster, "scontrol", "show", "step", "1.9", code=1) == "Job step 1.9 not found\n"
     rows = printed(cluster, "scontrol", "listpids", "1.2").splitlines()[1:]
     assert {row.split()[2] for row in rows} == {"2"}
+
+
+def test_step_shows_the_process_of_its_srun(cluster: SmallCluster) -> None:
+    words = printed(cluster, "scontrol", "-o", "show", "step", "1.1").split()
+    host, _, pid = words[-1].removeprefix("SrunHost:Pid=").partition(":")
+    assert host == socket.gethostname()
+    command = Path("/proc", pid, "cmdline").read_bytes().split(b"\0")
+    assert command[3:6] == [b"srun", b"-J", b"first"]
 
 
 def test_signals_go_to_steps_or_to_the_script(cluster: SmallCluster) -> None:

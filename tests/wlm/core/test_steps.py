@@ -338,6 +338,15 @@ def test_process_goes_on_for_its_parent_if_that_owns_the_job() -> None:
     assert world.job(number).state.shown == "RUNNING"
 
 
+def test_process_goes_on_for_its_parent_as_srun_of_a_step() -> None:
+    world, job = world_with_job()
+    first, second = (world.step(job, tasks=1, exact=True, srun=pid) for pid in (70, 71))
+    world.request(ev.ChangeOwner(job, 70, OWNER._replace(pid=72)), ALICE)
+    world.restart()
+    steps = world.core.state.steps
+    assert [steps[step.key].request.srun for step in (first, second)] == [72, 71]
+
+
 def test_step_goes_on_over_a_restart_of_the_controller() -> None:
     world, job = world_with_job()
     step = world.step(job, tasks=1)

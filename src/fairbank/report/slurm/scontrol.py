@@ -170,7 +170,7 @@ STEP = (
     "TRES={tres}",
     "ResvPorts=(null)",
     "CPUFreqReq=Default< Dist={distribution}>",
-    "SrunHost:Pid=(null):0",
+    "SrunHost:Pid={srun_host}:{srun}",
 )
 
 RESERVATION = (

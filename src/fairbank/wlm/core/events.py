@@ -144,7 +144,9 @@ class CompleteJob(NamedTuple):
 
 
 class ChangeOwner(NamedTuple):
-    """Change of the owner of a job, by the process that goes on for its `parent`, the owner."""
+    """Change of the owner of a job, or of the srun of its step, by the process that goes on for its
+    `parent`.
+    """
 
     job: int
     parent: int

@@ -278,7 +278,7 @@ class EndStepRequest(CommandRequest, frozen=True, tag="end-step"):
 
 
 class OwnRequest(CommandRequest, frozen=True, tag="own"):
-    """This process goes on for its parent, the srun of a job. The answer is empty.
+    """This process goes on for its parent, the srun of a job or step. The answer is empty.
 
     A job ends when the process that submitted it without a script is gone (InactiveLimit), unless
     that was salloc --no-shell.

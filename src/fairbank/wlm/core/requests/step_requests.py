@@ -105,10 +105,14 @@ def complete_job(tx: Transition, caller: Caller, body: CompleteJob) -> None:
 
 
 def change_owner(tx: Transition, caller: Caller, body: ChangeOwner) -> None:
-    """Let a process go on for its parent, if that is the owner of the job."""
-    job, _ = _begun_job(tx, caller, body.job)
+    """Let a process go on for its parent, as owner of the job and as srun of a step."""
+    job, run = _begun_job(tx, caller, body.job)
     if job.owner is not None and job.owner.pid == body.parent:
         tx.put_job(job, owner=body.owner)
+    for step in tx.state.steps_of(run.run):
+        if step.request.srun == body.parent:
+            request = msgspec.structs.replace(step.request, srun=body.owner.pid)
+            tx.put("steps", step.key, msgspec.structs.replace(step, request=request))
 
 
 def end_without_owner(tx: Transition, event: OwnerLost) -> None:

@@ -26,7 +26,8 @@ class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
     them with other steps. `overcommit`: a core may have several tasks. `gpus` are those of each
     node; None: all that the job has there, unless `gpus_per_task` or `total_gpus` says how many;
     of the latter, each has at most `tasks_per_gpu`. With each GPU of a node go `cpus_per_gpu`.
-    `key` is that of the request of srun, which may come again; empty: it has none.
+    `key` is that of the request of srun, which may come again; empty: it has none. `srun` is the
+    number of the process that follows it; 0: it is not known.
     """
 
     name: str = ""
@@ -52,6 +53,7 @@ class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
     cpus_per_gpu: int = 0
     submit_line: str = ""
     key: str = ""
+    srun: int = 0
 
     @property
     def shares(self) -> bool:

@@ -29,7 +29,7 @@ class StepAnswers:
         self._runner, self._nodes = runner, nodes
 
     async def create_step(self, request: cmd.CreateStepRequest, user: Submitter) -> Json:
-        body = build_step(request, self._runner.state)
+        body = build_step(request, user.pid, self._runner.state)
         step = await self._ended_step(request, user) if request.repeated else None
         if step is None:
             step = cast("WlmStep", await self._runner.request(user.caller, body))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -234,6 +235,8 @@ def step_lines(state: CoreState, now: Moment, wanted: RowFilter) -> Iterator[Ste
                 tasks=step.tasks,
                 tres=tres_text(tres, None, state.settings.accounting.billing_rule, is_billed=False),
                 distribution=_DISTRIBUTIONS[step.request.distribution],
+                srun_host=socket.gethostname() if step.request.srun else None,
+                srun=step.request.srun,
             )
 
 

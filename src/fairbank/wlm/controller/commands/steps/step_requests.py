@@ -30,8 +30,8 @@ TASKS_MAX = 10_000
 """Most tasks of a step: each has three pipes to its step daemon, on one host."""
 
 
-def build_step(request: CreateStepRequest, state: CoreState) -> CreateStep:
-    """Return the request for the core.
+def build_step(request: CreateStepRequest, srun: int, state: CoreState) -> CreateStep:
+    """Return the request for the core. `srun` is the number of the process that makes it.
 
     Raises FairbankError if an option has a bad value or is not supported, or the job is unknown.
     """
@@ -43,10 +43,10 @@ def build_step(request: CreateStepRequest, state: CoreState) -> CreateStep:
     check_words(request.environment, words)
     values = read_values(request.options, "srun")
     launch = StepLaunch(request, values, symbols_of(job.request, job.submission))
-    return CreateStep(request.job, _step_request(request, values), launch)
+    return CreateStep(request.job, _step_request(request, srun, values), launch)
 
 
-def _step_request(request: CreateStepRequest, values: Mapping[str, Any]) -> StepRequest:
+def _step_request(request: CreateStepRequest, srun: int, values: Mapping[str, Any]) -> StepRequest:
     shape: Distribution = values.get("distribution", Distribution("block"))
     named = tuple(expand(values.get("nodelist", ""), field="--nodelist"))
     tasks, gpus = requested_tasks(values), requested_gpus(values, is_step=True)
@@ -90,4 +90,5 @@ def _step_request(request: CreateStepRequest, values: Mapping[str, Any]) -> Step
         cpus_per_gpu=values.get("cpus-per-gpu", 0),
         submit_line=request.submit_line,
         key=request.key,
+        srun=srun,
     )
