@@ -183,8 +183,9 @@ def test_salloc_gives_its_nodes_back_when_its_terminal_hangs_up(
     assert process.stdout.readline() == "on\n"
     code, err = ended(process, signal.SIGHUP)
     assert code == 128 + signal.SIGHUP
-    job = err.split()[-1]
-    wait_until(lambda: cluster.jobs()[job][0] == "FAILED", "the end of the job")
+    granted = re.search(r"Granted job allocation (\d+)", err)
+    assert granted
+    wait_until(lambda: cluster.jobs()[granted[1]][0] == "FAILED", "the end of the job")
     wait_until((shell.directory / "hup").exists, "the signal of the command")
 
 
