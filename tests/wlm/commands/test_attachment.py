@@ -99,13 +99,32 @@ def test_attached_command_leaves_out_a_node_whose_tasks_have_ended(
             def running() -> list[bool]:
                 job, _, number = step.partition(".")
                 known = requests.find_step(controller, job, int(number))
-                return [node.runs for node in known.step.nodes]
+                return [node.is_running for node in known.step.nodes]
 
             wait_until(lambda: running() == [True, False], "the end of the task on the second node")
         process.kill()
         process.wait()
         code, out, err = shell.run("sattach", step, text="now\n")
     assert (code, out[-1:], err) == (3, ["two now"], [])
+
+
+def test_attached_command_waits_for_no_node_that_has_not_registered(
+    shell: Shell, cluster: SmallCluster
+) -> None:
+    command = ("srun", *sh("echo one; read line; echo two $line"))
+    with shell.start(*command, stdin=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "one\n"
+        cluster.kill_node()
+        cluster.kill_controller()
+        cluster.start_controller(nodes=())
+        step = f"{max(map(int, cluster.jobs()))}.0"
+        code, out, err = shell.run("sattach", step)
+        sentence = f"sattach: error: node n1 of step {step} has not registered"
+        assert (code, out, err[:1]) == (1, [], [sentence])
+        cluster.start_node()
+        assert process.communicate("now\n", timeout=60)[0] == "two now\n"
+    assert process.returncode == 0
 
 
 def test_end_of_an_attached_command_leaves_the_step(shell: Shell, cluster: SmallCluster) -> None:

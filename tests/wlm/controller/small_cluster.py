@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +71,12 @@ class SmallCluster:
         self._node = self._start("fairbank.wlm.node", self._node_file, "node.log")
         _expect_ready(self._node)
 
-    def start_controller(self) -> None:
+    def start_controller(self, nodes: Sequence[str] = ("n1", "n2")) -> None:
+        """Start the controller, and wait for nodes, if there are any."""
         program = "tests.wlm.controller.driven_controller"
         self._controller = self._start(program, self.directory, "controller.log")
         _expect_ready(self._controller)
-        wait_until(lambda: self.ask("connected") == ["n1", "n2"], "two nodes")
+        wait_until(lambda: self.ask("connected") == [*nodes], "the nodes")
 
     def _start(self, module: str, argument: Path, log: str) -> subprocess.Popen[bytes]:
         with (self.directory / log).open("ab") as file:

@@ -241,7 +241,7 @@ def test_own_srun_misses_nothing_that_came_before_it(start_step: StartStep) -> N
 
 def test_of_hundred_that_attach_at_once_one_gives_the_input(start_step: StartStep) -> None:
     step = streamed(start_step, "cat")
-    node = StepNode("n1", [0], str(step.directory), runs=True)
+    node = StepNode("n1", [0], str(step.directory), is_running=True)
 
     def attach(_: int) -> StepStream:
         return StepStream(node, "start", wants_input=True, check=lambda: None)

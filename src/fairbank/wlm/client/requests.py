@@ -77,14 +77,15 @@ class StepToStart(NamedTuple):
 
 
 class StepNode(NamedTuple):
-    """Node of a step: its name, the ranks of its tasks, the directory of its step daemon, and
-    whether the tasks run, as far as the controller knows.
+    """Node of a step: name, ranks of its tasks, directory of its step daemon.
+
+    `is_running` is False if the controller knows that all of these tasks have ended.
     """
 
     node: str
     ranks: Sequence[int]
     directory: str
-    runs: bool
+    is_running: bool
 
 
 class StartedStep(NamedTuple):

@@ -149,7 +149,7 @@ def _attach(
     The step daemon may not listen yet. One whose tasks have ended may listen for a while.
     """
     pause = _PAUSE_SECONDS[0]
-    check_at = time.monotonic() + (_CHECK_SECONDS if node.runs else 0)
+    check_at = time.monotonic() + (_CHECK_SECONDS if node.is_running else 0)
     ended: Unavailable | None = None
     while True:
         connection = socket.socket(socket.AF_UNIX)

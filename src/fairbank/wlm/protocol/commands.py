@@ -234,7 +234,7 @@ class CompleteRequest(CommandRequest, frozen=True, tag="complete"):
 
 class CreateStepRequest(CommandRequest, frozen=True, kw_only=True, tag="create-step"):
     """Creation of a step of a running job. Answer: its number `step`, and for each of its `nodes`
-    `node`, `ranks`, the `directory` of its step daemon, and whether its tasks still run (`runs`).
+    `node`, `ranks`, the `directory` of its step daemon, and whether its tasks run (`is_running`).
 
     `options` are those of srun by long name, as written; of `output` and `error` only patterns of
     files that the tasks open. `arguments` are those of all tasks, `programs` those of single ranks.
@@ -262,7 +262,7 @@ class CreateStepRequest(CommandRequest, frozen=True, kw_only=True, tag="create-s
 
 class StepStateRequest(CommandRequest, frozen=True, tag="step-state"):
     """State of a step; null: of the only one that runs. Answer: `job` and `step`, `state`, RUNNING
-    or how it has ended, its `status`, and its `nodes` as in the answer to `create-step`.
+    or how it has ended, its `status` so far, and its `nodes` as in the answer to `create-step`.
     """
 
     job: int | str

@@ -16,7 +16,6 @@ from fairbank.wlm.commands.job_options import SubmissionWords
 from fairbank.wlm.commands.steps.ending_signals import ENDING, handled_signals, interrupt
 from fairbank.wlm.commands.steps.step_output import STANDARD, StepOutput
 from fairbank.wlm.commands.steps.step_run import StepOptions, StepRun
-from fairbank.wlm.commands.steps.task_ends import exit_code
 from fairbank.wlm.commands.steps.terminal import RawTerminal
 from fairbank.wlm.protocol.frames import ERRORS, OUTPUT
 
@@ -105,8 +104,7 @@ def _attach(
     stdin = None if os.path.samestat(os.fstat(0), os.stat(os.devnull)) else 0
     followed = StepRun(controller, step, output, stdin, behaviour)
     with handled_signals(ENDING, interrupt), RawTerminal(is_raw=has_terminal):
-        code = followed.follow("start" if "from-start" in options else "end")
-    return max(code, exit_code(target.status))
+        return followed.follow("start" if "from-start" in options else "end")
 
 
 def _filters(options: Mapping[str, str]) -> dict[int, int]:

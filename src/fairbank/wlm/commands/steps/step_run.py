@@ -56,7 +56,8 @@ class StepRun:
     that have failed. `_exits` have the ends that are not printed yet, with their node and status.
     `_code` is the highest exit code. `_was_forced`: a signal that ends steps has ended a task.
     `_is_asking`: the controller has not answered a request. `_is_controller_lost`: it could not be
-    asked whether the step has ended, which is printed once.
+    asked whether the step has ended, which is printed once. `_ended` says how it has ended, as soon
+    as the controller has said it.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class StepRun:
         self._interrupts = 0
         self._is_ending = self._is_killing = self._is_asking = False
         self._is_controller_lost = False
+        self._ended: Unavailable | None = None
         self._selector = selectors.PollSelector()  # epoll takes no files
         self._wakeup, self._wakeup_end = os.pipe()
         for end in (self._wakeup, self._wakeup_end):
@@ -120,22 +122,20 @@ class StepRun:
         One that attaches leaves out nodes whose tasks have ended and have no more output.
         """
         wants_input = self._stdin is not None
-        ended: Unavailable | None = None
         for node in self._step.nodes:
             check = partial(self._check, node)
             try:
                 stream = StepStream(node, origin, wants_input=wants_input, check=check)
-            except Unavailable as error:
+            except Unavailable:
                 if not self._options.is_attached:
                     raise
-                ended = error
                 self._running.difference_update(node.ranks)
                 continue
             # The nodes have the same one, also if two attach at once.
             wants_input = stream.has_input
             self._streams.append(stream)
-        if ended is not None and not self._streams:
-            raise ended
+        if not self._streams:
+            raise self._ended or Unavailable(f"{self._step} has ended", remedy="sacct shows it")
         if self._options.is_attached and os.isatty(0):
             self.send_size()
         if self._stdin is not None and not wants_input:
@@ -151,7 +151,12 @@ class StepRun:
             self._end_in_time()
 
     def _check(self, node: requests.StepNode) -> None:
-        """Raise Unavailable if the tasks of a node have ended: nothing will listen there."""
+        """Raise Unavailable if the tasks of a node have ended: nothing will begin to listen there.
+
+        The exit code is that of the tasks which this process does not see end, too.
+        """
+        if self._ended is not None:
+            raise self._ended
         try:
             known = requests.find_step(self._controller, str(self._step.job), self._step.step)
         except Unavailable as error:  # the step goes on without the controller
@@ -159,10 +164,14 @@ class StepRun:
                 self._print(f"{error.message}; retrying")
             self._is_controller_lost = True
             return
+        self._code = max(self._code, exit_code(known.status))
         if known.state != "RUNNING":
-            raise Unavailable(f"{self._step} has ended: {known.state}", remedy="sacct shows it")
-        if not any(one.runs for one in known.step.nodes if one.node == node.node):
-            raise Unavailable(f"the tasks of {self._step} on node {node.node} have ended")
+            text = f"{self._step} has ended: {known.state}"
+            self._ended = Unavailable(text, remedy="sacct shows it")
+            raise self._ended
+        if not any(one.is_running for one in known.step.nodes if one.node == node.node):
+            text = f"the tasks of {self._step} on node {node.node} have ended"
+            raise Unavailable(text, remedy="sacct shows how, when the step has ended")
 
     # ------------------------------------------------------------------ what comes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
-from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
+from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound, Unavailable
 from fairbank.wlm.controller.commands.job_filter import own_jobs
 from fairbank.wlm.controller.commands.steps.step_requests import build_step
 from fairbank.wlm.controller.commands.submissions import Submitter
@@ -56,7 +56,7 @@ class StepAnswers:
                 "directory": wire.step_directory(
                     registered[grant.node].spool, step.run, step.number
                 ),
-                "runs": grant.node in running,
+                "is_running": grant.node in running,
             }
             for grant in step.grants
             if grant.node in registered
@@ -70,6 +70,12 @@ class StepAnswers:
         matching = [step for step in running if request.step in (None, step.number)]
         if len(matching) == 1:
             (step,) = matching
+            for node in step.left:
+                if node not in self._nodes.registrations:  # its directory is not known
+                    raise Unavailable(
+                        f"node {node} of step {step.run.job_id}.{step.number} has not registered",
+                        remedy="try again in some seconds; sinfo shows the nodes",
+                    )
             facts = self._facts_of(step, step.left)
             return {**facts, "state": "RUNNING", "status": step.status}
         if matching:
