@@ -162,6 +162,40 @@ def test_processes_that_are_tasks_are_listed_with_their_numbers(
     wait_until(lambda: listed() == expected, "two tasks with a process each")
 
 
+def ranks(node: RunningNode, run: Run) -> list[tuple[int | None, int | None]]:
+    """Return the step and the rank of each process of a run."""
+    answer = node.controller.ask(ListProcesses(run=run), ProcessList)
+    return [(process.step, process.rank) for process in answer.processes]
+
+
+def test_processes_of_a_stopped_step_daemon_are_listed_without_their_numbers(
+    node: RunningNode, run: Run
+) -> None:
+    node.start_step(run, "exec sleep 600")
+    wait_until(lambda: ranks(node, run) == [(None, 0), (0, 0)], "the script and the step")
+    start = read_start(str(node.directories.step_path(run, 0)))
+    assert start is not None
+    os.kill(start.daemon, signal.SIGSTOP)
+    assert ranks(node, run) == [(None, 0), (0, None)]
+    os.kill(start.daemon, signal.SIGCONT)
+    wait_until(lambda: ranks(node, run) == [(None, 0), (0, 0)], "an answer")
+
+
+def test_stopped_step_daemon_keeps_no_step_of_its_job_from_its_end(
+    node: RunningNode, run: Run
+) -> None:
+    node.start_step(run, "exec sleep 600")
+    wait_until(lambda: ranks(node, run) == [(None, 0), (0, 0)], "the script and the step")
+    daemon = node.step(run).daemon
+    os.kill(daemon, signal.SIGSTOP)
+    node.controller.end(run)
+    assert node.controller.wait_for_step(run, 0).cause == "request"
+    os.kill(daemon, signal.SIGCONT)
+    end = node.controller.wait(run, "finished").end
+    assert end is not None
+    assert end.cause == "request"
+
+
 def test_forgotten_step_stays_until_an_srun_has_its_output(node: RunningNode, run: Run) -> None:
     node.start_step(run, "echo kept")
     node.controller.wait_for_step(run, 0)

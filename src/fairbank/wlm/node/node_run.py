@@ -392,11 +392,15 @@ class NodeRun:
 
     async def list_processes(self) -> list[ListedProcess]:
         """Return the processes of the run with their tasks: of each step its tasks first."""
-        steps = [(None, self._script), *((one, step.process) for one, step in self.steps.items())]
-        tasks = await asyncio.gather(*(process.tasks() for _, process in steps))
-        table, listed = process_table(), list[ListedProcess]()
-        for (step, process), own in zip(steps, tasks, strict=True):
-            pids = [one.pid for one in process.processes(table)]
-            pids.sort(key=lambda pid: pid not in own)
-            listed += [ListedProcess(pid, step, *own.get(pid, ())) for pid in pids]
-        return listed
+        steps = [self._script, *(step.process for step in self.steps.values())]
+        answers = await asyncio.gather(*(process.tasks() for process in steps))
+        tasks = {pid: task for answer in answers for pid, task in answer.items()}
+        # Stable: the steps stay in their order, the script first.
+        processes = sorted(
+            self.processes(process_table()),
+            key=lambda item: (-1 if item[0] is None else item[0], item[1].pid not in tasks),
+        )
+        return [
+            ListedProcess(process.pid, step, *tasks.get(process.pid, ()))
+            for step, process in processes
+        ]

@@ -14,6 +14,8 @@ from fairbank.wlm.stepd.processes import read_process
 from fairbank.wlm.stepd.step import socket_path
 
 _BACKLOG_SECONDS = 0.05  # pause between two attempts to connect
+ANSWER_SECONDS = 2.0
+"""Maximum time until a step daemon answers: its user can stop it, and others must not wait then."""
 
 
 class StepConnection:
@@ -36,14 +38,25 @@ class StepConnection:
             except OSError:
                 return None
 
-    async def request(self, **message: object) -> dict[str, Any]:
-        """Send a request and return its answer. Raises Unavailable if the step has ended."""
+    async def request(
+        self, *, wait: float | None = ANSWER_SECONDS, **message: object
+    ) -> dict[str, Any]:
+        """Send a request and return its answer.
+
+        Raises Unavailable if the step has ended, or if it has not answered in `wait` seconds; then
+        it may carry out the request later.
+        """
         if self._task.done():
             raise _ended()
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._answers.append(answer)
         self._writer.write(json.dumps(message).encode() + b"\n")
-        return await answer
+        try:
+            async with asyncio.timeout(wait):
+                return await answer
+        except TimeoutError:
+            text = f"the step daemon has not answered within {wait:g} s"
+            raise Unavailable(text, remedy="try again later") from None
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:

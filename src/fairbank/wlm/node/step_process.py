@@ -99,18 +99,19 @@ class StepProcess:
         Return False if the step has ended.
         """
         try:
-            state = await connection.request(kind="state")
-            self._start = read_start(str(self._directory))
-            self._connection, self._begun = connection, time.monotonic()
-            note_running(state["script"])
-            for number in self.signals:
-                await self.signal(number, only_script=False)
-            if self.is_suspended is not None:
-                await connection.request(kind="suspend", suspended=self.is_suspended)
-            if self.end_request is not None:
-                await self._send_end(connection, *self.end_request)
+            state = await connection.request(kind="state", wait=None)
         except Unavailable:
             return False  # the end is read
+        self._start = read_start(str(self._directory))
+        self._connection, self._begun = connection, time.monotonic()
+        note_running(state["script"])
+        for number in self.signals:
+            with suppress(Unavailable):
+                await self.signal(number, only_script=False)
+        if self.is_suspended is not None:
+            await self.suspend(suspended=self.is_suspended)
+        if self.end_request is not None:
+            await self.end(*self.end_request)
         return True
 
     def has_never_started(self) -> bool:
@@ -189,12 +190,7 @@ class StepProcess:
         self.end_request = seconds, reason
         if self._connection is not None:
             with suppress(Unavailable):
-                await self._send_end(self._connection, seconds, reason)
-
-    async def _send_end(
-        self, connection: StepConnection, seconds: float | None, reason: str
-    ) -> None:
-        await connection.request(kind="end", seconds=seconds, reason=reason)
+                await self._connection.request(kind="end", seconds=seconds, reason=reason)
 
     async def end_for_memory(self, used: int, limit: int) -> None:
         """Kill the step, because its job has used more bytes than it has."""
@@ -206,7 +202,8 @@ class StepProcess:
         """Return the time until the time limit; None if there is no limit, or nothing runs."""
         if self._connection is None:
             return None
-        left: float | None = (await self._connection.request(kind="state"))["seconds_left"]
+        state = await self._connection.request(kind="state", wait=None)  # a start needs the time
+        left: float | None = state["seconds_left"]
         return left
 
     @property
@@ -252,10 +249,13 @@ class StepProcess:
             self.usage = with_gpu_use(self.usage, busy, seconds)
 
     async def tasks(self) -> dict[int, tuple[int, int]]:
-        """Return the number on the node and the rank of each running task, by process id."""
+        """Return the number on the node and the rank of each running task, by process id.
+
+        There are none if the step daemon does not answer.
+        """
         tasks: dict[int, tuple[int, int]] = {}
         first = 0
-        with suppress(Unavailable):  # the step has just ended
+        with suppress(Unavailable):
             while connection := self._connection:
                 answer = await connection.request(kind="tasks", first=first)
                 if not (page := answer.get("tasks")):
