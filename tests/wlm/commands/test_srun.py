@@ -100,6 +100,24 @@ def test_step_whose_step_daemon_was_killed_has_failed_and_says_why(
     assert re.fullmatch(comment, own[2])
 
 
+def test_step_whose_tasks_outlive_its_step_daemon_has_failed_although_its_job_ends_at_once(
+    shell: Shell,
+) -> None:
+    """The node reports the end of the step only when its tasks, which ignore SIGTERM, are gone."""
+    task = "trap : TERM; echo $SLURM_JOB_ID $PPID; while :; do sleep 1; done"
+    with shell.start("salloc", "-Q", "srun", "-N", "1", *sh(task)) as process:
+        assert process.stdout is not None
+        job, daemon = process.stdout.readline().split()
+        os.kill(int(daemon), signal.SIGKILL)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert re.search("error: the step daemon on node n[12] has ended before its step", errors)
+    _, lines, _ = shell.run("sacct", "-nPj", job, "-o", "State,ExitCode,SystemComment")
+    comment = r"step 0 on node n[12]: srun lost its connection to the step daemon"
+    assert re.fullmatch(rf"FAILED\|1:0\|{comment}", lines[0])
+    assert lines[1:] == ["FAILED|0:9|"]
+
+
 def test_exit_code_is_the_highest_and_failures_are_named(shell: Shell) -> None:
     code, _, err = shell.run("srun", "-n", "4", *sh("exit $((SLURM_PROCID % 2 * 3))"))
     assert code == 3

@@ -250,13 +250,13 @@ def test_step_whose_step_daemon_was_killed_has_failed_although_srun_ends_the_res
     world, job = world_with_job()
     step = world.step(job)
     if srun == "before":
-        world.request(ev.EndStepOf(job, step.number))
+        world.request(ev.EndStepOf(job, step.number, lost_node="n1"))
     killed = RunOutcome(cause="step_daemon_killed", text="the step daemon was killed", ended=0)
     world.nodes["n1"].end_step(step.run, step.number, 9)
     seen = StepStatus(run=step.run, step=step.number, end=killed)
     world.event(ev.StepChanged("n1", seen))
     if srun == "after":
-        world.request(ev.EndStepOf(job, step.number))
+        world.request(ev.EndStepOf(job, step.number, lost_node="n1"))
     world.end_step(step, "n0", 15)
     record = ended(world, step)
     assert (record.state, record.step.canceller, record.step.status) == ("FAILED", None, 9)
@@ -264,6 +264,29 @@ def test_step_whose_step_daemon_was_killed_has_failed_although_srun_ends_the_res
     assert run is not None
     assert run.failure == "step 0 on node n1: the step daemon was killed"
     assert world.state(job) == "RUNNING"
+
+
+def test_step_that_its_srun_lost_has_failed_although_its_job_ends_before_its_node_reports() -> None:
+    world, job = world_with_job()
+    step = world.step(job)
+    world.request(ev.EndStepOf(job, step.number, lost_node="n1"))
+    world.request(ev.CompleteJob(job, 1 << 8))
+    record = ended(world, step)
+    assert (record.state, record.step.canceller, record.step.status) == ("FAILED", None, 9)
+    run = world.job(job).run
+    assert run is not None
+    assert run.failure == "step 0 on node n1: srun lost its connection to the step daemon"
+
+
+def test_step_that_was_cancelled_before_its_step_daemon_was_killed_is_cancelled() -> None:
+    world, job = world_with_job()
+    step = world.step(job, tasks=1)
+    world.request(ev.EndStepOf(job, step.number), OPERATOR)
+    world.request(ev.EndStepOf(job, step.number, lost_node="n0"), ALICE)
+    killed = RunOutcome(cause="step_daemon_killed", text="the step daemon was killed", ended=0)
+    world.event(ev.StepChanged("n0", StepStatus(run=step.run, step=step.number, end=killed)))
+    record = ended(world, step)
+    assert (record.state, record.step.canceller) == ("CANCELLED", OPERATOR.uid)
 
 
 def test_steps_end_with_their_job() -> None:
@@ -365,6 +388,9 @@ def test_step_whose_start_was_lost_with_the_controller_ends() -> None:
     world.restart()
     assert world.core.state.steps == {}
     assert [one.state for one in world.ended_steps.values()] == ["FAILED"]
+    run = world.job(job).run
+    assert run is not None
+    assert run.failure == "step 0 on node n1: the node does not know it"
 
 
 def test_registration_of_a_poll_does_not_end_a_step_on_its_way() -> None:

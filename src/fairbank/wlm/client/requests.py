@@ -178,13 +178,18 @@ def find_step(controller: Controller, job: str, step: int | None = None) -> Foun
     return FoundStep(step_of_job, answer["state"], answer["status"])
 
 
-def end_step(controller: Controller, step: StartedStep, signal: int = 0) -> None:
-    """End a step, or send its tasks a signal if it is not 0."""
-    controller.request("end-step", job=step.job, step=step.step, signal=signal)
+def end_step(
+    controller: Controller, step: StartedStep, signal: int = 0, *, lost_node: str = ""
+) -> None:
+    """End a step, or send its tasks a signal if it is not 0.
+
+    `lost_node` is the node whose step daemon srun has lost; empty: none.
+    """
+    controller.request("end-step", job=step.job, step=step.step, signal=signal, lost_node=lost_node)
 
 
 def own(controller: Controller, job: int) -> None:
-    """Go on for the parent of this process, the srun that submitted a job."""
+    """Go on for the parent of this process, the srun of a job or of a step of it."""
     controller.close()  # the connection is that of the parent
     controller.request("own", job=job)
 

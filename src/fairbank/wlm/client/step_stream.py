@@ -28,6 +28,14 @@ it may have written as much that the next one gets again.
 """
 
 
+class StepDaemonLost(Unavailable):
+    """Step daemon that ended, or closed its connection, before the step ended on its `node`."""
+
+    def __init__(self, node: str) -> None:
+        super().__init__(f"the step daemon on node {node} has ended before its step")
+        self.node = node
+
+
 class StepStream:
     """Connection to a step daemon. It is not blocking.
 
@@ -105,7 +113,7 @@ class StepStream:
             self.unsent.clear()  # the end is read
 
     def receive(self) -> Iterator[Frame]:
-        """Yield the frames that have come. Raises Unavailable at an early end."""
+        """Yield the frames that have come. Raises StepDaemonLost at an early end."""
         data, self._first = self._first, b""
         try:
             data += self.socket.recv(_CHUNK)
@@ -119,7 +127,7 @@ class StepStream:
         except FrameError as error:
             raise Unavailable(f"node {self.node.node} sent {error}") from error
         if is_over and not self.is_finished:
-            raise _ended(self.node)
+            raise StepDaemonLost(self.node.node)
 
     def _noted(self, frame: Frame) -> Frame:
         if frame.kind == frames.INPUT_TAKEN:
@@ -183,7 +191,3 @@ def _attach(
             check_at = time.monotonic() + _CHECK_SECONDS
         time.sleep(pause)
         pause = min(1.25 * pause, _PAUSE_SECONDS[1])  # at most a fifth of the wait is lost
-
-
-def _ended(node: StepNode) -> Unavailable:
-    return Unavailable(f"the step daemon on node {node.node} has ended before its step")

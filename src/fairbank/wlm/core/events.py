@@ -164,11 +164,15 @@ class CreateStep(NamedTuple):
 
 
 class EndStepOf(NamedTuple):
-    """End of a step, or a signal to its tasks if `signal` is not 0."""
+    """End of a step, or a signal to its tasks if `signal` is not 0.
+
+    `lost_node` is the node whose step daemon srun has lost; empty: none.
+    """
 
     job: int
     step: int
     signal: int = 0
+    lost_node: str = ""
 
 
 class TopJob(NamedTuple):

@@ -270,11 +270,15 @@ class StepStateRequest(CommandRequest, frozen=True, tag="step-state"):
 
 
 class EndStepRequest(CommandRequest, frozen=True, tag="end-step"):
-    """End of a step, or a signal to its tasks if `signal` is not 0. The answer is empty."""
+    """End of a step, or a signal to its tasks if `signal` is not 0. The answer is empty.
+
+    `lost_node` is the node whose step daemon srun has lost, so that the step has failed.
+    """
 
     job: int
     step: int
     signal: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0
+    lost_node: Annotated[str, msgspec.Meta(max_length=255)] = ""
 
 
 class OwnRequest(CommandRequest, frozen=True, tag="own"):

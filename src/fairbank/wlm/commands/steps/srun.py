@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
@@ -23,6 +24,7 @@ from fairbank.core.submission.support import check_supported
 from fairbank.core.submission.values import RESOURCE_LIMITS
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
+from fairbank.wlm.client.step_stream import StepDaemonLost
 from fairbank.wlm.commands import job_submission as submission
 from fairbank.wlm.commands.job_environment import job_environment
 from fairbank.wlm.commands.job_options import SubmissionWords, merged_options, variable_options
@@ -136,9 +138,11 @@ def _run(
         code = _follow(controller, started, descriptors, stdin, options, values, only)
     except (KeyboardInterrupt, FairbankError, OSError) as error:
         if created:
-            tell_end("srun", str(created[0]), lambda: requests.end_step(controller, created[0]))
-        if created and ends_job and isinstance(error, Unavailable):
-            _wait_for_end(controller, created[0])
+            lost = error.node if isinstance(error, StepDaemonLost) else ""
+            end = partial(requests.end_step, controller, created[0], lost_node=lost)
+            tell_end("srun", str(created[0]), end)
+            if ends_job and lost:  # its node may say soon what happened
+                _wait_for_end(controller, created[0])
         raise
     if ends_job:
         _wait_for_end(controller, started)

@@ -20,6 +20,7 @@ from fairbank.wlm.core.jobs import WlmJob, WlmRun
 from fairbank.wlm.core.requests.job_requests import wrong_state
 from fairbank.wlm.core.requests.known_names import unknown
 from fairbank.wlm.core.requests.rights import check_owner
+from fairbank.wlm.core.steps.changes import fail
 from fairbank.wlm.core.steps.gpus import gpu_types
 from fairbank.wlm.core.steps.placement import place_step
 from fairbank.wlm.core.steps.step import WlmStep
@@ -84,7 +85,11 @@ def end(tx: Transition, caller: Caller, body: EndStepOf) -> None:
             field="step",
             remedy="squeue -s lists the steps",
         )
-    if body.signal in (0, SIGKILL) and step.end != "FAILED":
+    if body.lost_node in step.nodes:
+        if not step.end:
+            step = fail(tx, step, body.lost_node, "srun lost its connection to the step daemon")
+            tx.put("steps", step.key, step)
+    elif body.signal in (0, SIGKILL) and step.end != "FAILED":
         tx.put(
             "steps",
             step.key,

@@ -61,36 +61,42 @@ def _record(tx: Transition, node: str, seen: StepStatus) -> None:
 
 
 def _end_on(tx: Transition, step: WlmStep, node: str, outcome: RunOutcome | None) -> None:
-    """Note that no task of a step is left on a node. `outcome` None: the node has lost them.
-
-    A step that did not end by its tasks or by a request is FAILED.
-    """
-    status = SIGKILL if outcome is None or outcome.status is None else outcome.status
+    """Note that no task of a step is left on a node. `outcome` None: the node has lost them."""
     usage = None if outcome is None else outcome.usage
     ended = tx.now if outcome is None else end_time(outcome, step.started, tx.now)
     ended = later(step.ended or ended, ended)
-    job = tx.state.job_of(step.run)
-    if outcome is None or outcome.status is None:
-        # Its srun may have noticed first, and asked to end the rest: that is no cancellation.
-        is_killed = outcome is not None and outcome.cause == "step_daemon_killed"
-        if is_killed or not step.end:
-            step = msgspec.structs.replace(step, end="FAILED", canceller=None)
-        if outcome is not None and job is not None and (run := job.active_run) is not None:
-            failure = f"step {step.number} on node {node}: {outcome.text}"
-            job = tx.put_run(job, run, failure=failure)
+    if outcome is None:
+        step = fail(tx, step, node, "the node does not know it")
+    elif outcome.status is None:
+        step = fail(tx, step, node, outcome.text)
+    else:
+        status = worse_status(step.status, outcome.status)
+        step = msgspec.structs.replace(step, status=status)
     step = msgspec.structs.replace(
         step,
         left=tuple(other for other in step.left if other != node),
         ended=ended,
-        status=worse_status(step.status, status),
         usage=step.usage if usage is None else step.usage.with_node(usage),
     )
     if step.left:
         tx.put("steps", step.key, step)
         return
+    job = tx.state.job_of(step.run)
     _close(tx, step, step.end or _state(step.status), None if job is None else job.run, ended)
     if job is not None and (run := job.active_run) is not None:
         tx.put_run(job, run, derived=max(run.derived, step.status))
+
+
+def fail(tx: Transition, step: WlmStep, node: str, text: str) -> WlmStep:
+    """Return a step that has failed on a node, unless its end was requested before.
+
+    Note in its run what went wrong.
+    """
+    job = tx.state.job_of(step.run)
+    if job is not None and (run := job.active_run) is not None:
+        tx.put_run(job, run, failure=f"step {step.number} on node {node}: {text}")
+    status = worse_status(step.status, SIGKILL)
+    return msgspec.structs.replace(step, end=step.end or "FAILED", status=status)
 
 
 def worse_status(one: int, other: int) -> int:

@@ -80,7 +80,8 @@ class WlmStep(msgspec.Struct, frozen=True, kw_only=True):
     left       nodes whose tasks have not ended
     ended      end of the tasks that ended last, of the nodes that have reported; None: none has
     status     status of wait(2): that of a signal, else the highest of its tasks so far
-    end        reason of the request that ended it; empty: none
+    end        state in which it will end, whatever its tasks report: CANCELLED by a request, FAILED
+               because a node or its srun lost it; empty: that of its tasks
     usage      that of the nodes that have ended
     paused     seconds of suspensions that its run had had before
     """

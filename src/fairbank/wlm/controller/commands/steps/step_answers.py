@@ -96,7 +96,7 @@ class StepAnswers:
         )
 
     async def end_step(self, request: cmd.EndStepRequest, user: Submitter) -> Json:
-        body = ev.EndStepOf(request.job, request.step, request.signal)
+        body = ev.EndStepOf(request.job, request.step, request.signal, request.lost_node)
         await self._runner.request(user.caller, body)
         return {}
 
