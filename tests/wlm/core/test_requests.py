@@ -796,20 +796,24 @@ def test_dependencies_of_a_pending_job_can_be_replaced_and_taken_away() -> None:
     assert world.state(2) == "RUNNING CONFIGURING"
 
 
-def test_signal_reaches_all_nodes_or_the_script() -> None:
+@pytest.mark.parametrize("has_script", [True, False])
+def test_signal_reaches_the_script_and_the_steps_but_no_idle_process(has_script: bool) -> None:
     world = World()
-    number = world.run_one(nodes=2, cpus=4)
+    number = world.run_one(nodes=2, cpus=4, script="digest" if has_script else "")
     run = world.job(number).run
     assert run is not None
-    targets: dict[SignalTarget, list[str]] = {
-        "steps": ["n0", "n1"], "all": ["n0", "n1"], "script": ["n0"],
-    }  # fmt: skip
+    steps: dict[str, SignalTarget] = {"n0": "steps", "n1": "steps"}
+    targets: dict[SignalTarget, dict[str, SignalTarget]] = {
+        "steps": steps,
+        "all": {"n0": "all", "n1": "steps"} if has_script else steps,
+        "script": {"n0": "script"} if has_script else {},
+    }
     for target, nodes in targets.items():
         body = ev.SendSignal(named(number), 10, target)
         effects = world.event(ev.RequestMade(7, ALICE, body))
-        signal = SignalJob(run=run.run, number=10, target=target)
         assert [effect for effect in effects if isinstance(effect, Send)] == [
-            Send(node, signal) for node in nodes
+            Send(node, SignalJob(run=run.run, number=10, target=of_node))
+            for node, of_node in nodes.items()
         ]
 
 

@@ -23,7 +23,7 @@ from fairbank.wlm.core.node_states import NodeCondition, NodeEvent
 from fairbank.wlm.core.settings import JobSettings
 from fairbank.wlm.core.snapshot import pass_snapshot
 from fairbank.wlm.core.starts import NO_ANSWER
-from fairbank.wlm.protocol.messages import ForgetRun, SignalJob
+from fairbank.wlm.protocol.messages import EndCause, ForgetRun, SignalJob
 from tests.wlm.core.world import ALICE, OPERATOR, World, named, run_status, submission
 
 REQUEUE_SECONDS = JobSettings().requeue_wait + 1
@@ -993,20 +993,25 @@ def test_script_whose_step_daemon_was_killed_ends_by_a_failure_of_the_system() -
 
 
 @pytest.mark.parametrize("no_kill", [False, True])
-def test_step_daemon_killed_beside_the_script_ends_the_job_unless_it_may_go_on(
-    no_kill: bool,
+@pytest.mark.parametrize(
+    ("cause", "status", "reason"),
+    [("step_daemon_killed", None, "SystemFailure"), ("exit", 9, "RaisedSignal")],
+)
+def test_kill_of_what_holds_a_run_beside_the_script_fails_the_job_unless_it_may_go_on(
+    cause: EndCause, status: int | None, reason: str, no_kill: bool
 ) -> None:
     world = World(nodes=2)
     number = world.run_one(nodes=2, cpus=4, no_kill=no_kill)
     run = world.job(number).identity("lab")
-    world.nodes["n1"].runs[run] = "cleared"
-    killed = run_status(run, "cleared", None, cause="step_daemon_killed")
-    world.event(ev.RunChanged("n1", killed))
+    for stage in ("ended", "cleared"):
+        world.nodes["n1"].runs[run] = "ending" if stage == "ended" else stage
+        world.event(ev.RunChanged("n1", run_status(run, stage, status, cause=cause)))
     if no_kill:
         assert world.state(number) == "RUNNING"
     else:
-        assert world.state(number) == "FAILED COMPLETING"  # and is not requeued
-        assert world.reason(number) == "SystemFailure"
+        # It is charged: it is no failure of the node, and is not requeued.
+        assert world.state(number) == "FAILED COMPLETING"
+        assert world.reason(number) == reason
 
 
 def test_run_that_was_lost_with_the_boot_of_its_node_is_forgotten_there() -> None:

@@ -225,8 +225,13 @@ def leave_stray(tx: Transition, run: WlmRun, node: str) -> None:
 
 def send_signal(tx: Transition, run: WlmRun, number: int, target: SignalTarget) -> None:
     """Send a signal to the batch script of a run, its steps, or both."""
-    for node in (run.batch_node,) if target == "script" else run.left:
-        tx.send(node, SignalJob(run=run.run, number=number, target=target))
+    job = tx.state.job_of(run.run)
+    for node in run.left:
+        if node == run.batch_node and job is not None and job.submission.script:
+            tx.send(node, SignalJob(run=run.run, number=number, target=target))
+        elif target != "script":
+            # There an idle process holds the run; without it the job would end.
+            tx.send(node, SignalJob(run=run.run, number=number, target="steps"))
 
 
 def preempt_job(tx: Transition, job: WlmJob, *, requeues: bool, grace: int) -> None:

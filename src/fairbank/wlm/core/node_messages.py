@@ -257,7 +257,9 @@ def _ends_on_any_node(job: WlmJob, run: WlmRun, end: RunOutcome) -> bool:
     if run.end:
         return False
     # Each node keeps the time limit itself, and the batch node need not be the first.
-    is_lost = end.cause == "step_daemon_killed" and not job.submission.no_kill
+    # Only a signal ends the idle process that holds the run on a node without its script. That its
+    # user can send, so it is no failure of the node, which would cost nothing.
+    is_lost = end.cause in ("exit", "step_daemon_killed") and not job.submission.no_kill
     return is_lost or end.cause == "time_limit"
 
 
