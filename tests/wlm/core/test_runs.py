@@ -970,14 +970,37 @@ def test_wall_clock_that_is_set_does_not_change_what_a_script_took(set_by: int) 
     assert record.run.elapsed == 100
 
 
-def end_at(world: World, *, ended: float, elapsed: float) -> None:
-    """Let the node of the only run report the end of its script."""
-    (run,) = world.nodes["n0"].runs
-    world.nodes["n0"].runs[run] = "ending"
-    seen = run_status(run, "ended")
+@pytest.mark.parametrize("cause", ["time_limit", "step_daemon_killed"])
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_end_on_another_node_does_not_move_a_begin_that_is_known(
+    cause: EndCause, has_begun: bool
+) -> None:
+    """Its Prolog took less time. Of a begin that is not known it says the most."""
+    world = World(nodes=2)
+    world.submit(nodes=2, cpus=4, limit=600)
+    world.settle()
+    on_other_node = world.now
+    world.advance(5)
+    if has_begun:
+        world.begin_all()
+    begun = world.now if has_begun else on_other_node
+    world.advance(3)  # less than BatchStartTimeout
+    end_at(world, ended=on_other_node.wall + 8.0, elapsed=8.0, node="n1", cause=cause)
+    (record,) = world.accounting.values()
+    assert record.run is not None
+    assert (record.run.started, record.run.elapsed) == (begun, 3 if has_begun else 8)
+
+
+def end_at(
+    world: World, *, ended: float, elapsed: float, node: str = "n0", cause: EndCause = "exit"
+) -> None:
+    """Let a node of the only run report its end there."""
+    (run,) = world.nodes[node].runs
+    world.nodes[node].runs[run] = "ending"
+    seen = run_status(run, "ended", cause=cause)
     assert seen.end is not None
     end = structs.replace(seen.end, ended=ended, elapsed_seconds=elapsed)
-    world.event(ev.RunChanged("n0", structs.replace(seen, end=end)))
+    world.event(ev.RunChanged(node, structs.replace(seen, end=end)))
 
 
 def test_script_whose_step_daemon_was_killed_ends_by_a_failure_of_the_system() -> None:

@@ -33,8 +33,8 @@ from fairbank.wlm.protocol.messages import (
 )
 
 KILLED_STATUS = SIGKILL
-"""Wait status of a script whose step daemon was killed: it was killed then, too. One that a request
-kept from starting gets it as well.
+"""Wait status of a script of which none is known: a step daemon of its run was killed, perhaps on
+another node. One that a request kept from starting gets it as well.
 """
 CONTROLLER = "slurm"
 """Name of the controller as the author of a node's reason."""
@@ -242,7 +242,7 @@ def record_change(tx: Transition, message: RunChanged) -> None:
         if is_cleared and job.state is JobState.CONFIGURING:
             fail_launch(tx, job, is_prolog=has_prolog_failed)
     elif end is not None and (node == run.batch_node or _ends_on_any_node(job, run, end)):
-        _end(tx, job, run, end)
+        _end(tx, job, run, node, end)
     elif node == run.batch_node and seen.state == "running":
         _begin(tx, job, run)
     job = tx.state.jobs[job.number]
@@ -270,18 +270,20 @@ def _begin(tx: Transition, job: WlmJob, run: WlmRun) -> None:
         tx.move(job, JobEvent.BEGUN, run=run, launch_failures=0)
 
 
-def _end(tx: Transition, job: WlmJob, run: WlmRun, end: RunOutcome) -> None:
+def _end(tx: Transition, job: WlmJob, run: WlmRun, node: str, end: RunOutcome) -> None:
     """End a run by its script, unless its end is decided already. Its start may have got lost."""
     status = KILLED_STATUS if end.status is None else end.status
     if run.end in ENDED_BY_SIGNAL and run.started is not None:
         tx.put_run(job, run, status=status)
         return
+    # The Prolog of another node may have ended long before that of the batch node.
+    is_known = run.started is not None and node != run.batch_node
     _begin(tx, job, run)
     job = tx.state.jobs[job.number]
     if job.state in BEGUN and job.run is not None:
         run, ended = job.run, end_time(end, job.run.allocated, tx.now)
         began = later(ended.minus(round(end.elapsed_seconds)), run.allocated)
-        if run.started is not None and run.started.mono - began.mono <= DELAY_SECONDS:
+        if run.started is not None and (is_known or run.started.mono - began.mono <= DELAY_SECONDS):
             began = run.started
         job = tx.put_run(job, run, started=began)
         end_script(tx, job, status, cause=end.cause, ended=later(ended, began))
