@@ -353,7 +353,13 @@ def test_job_whose_owner_is_gone_ends(before: str, state: str, reason: str) -> N
 def test_process_goes_on_for_its_parent_if_that_owns_the_job() -> None:
     world = World(cpus=4)
     number = world.run_one(script="", owner=OWNER)
-    for pid, parent, caller in ((71, 69, ALICE), (72, 70, BOB), (73, 70, ALICE)):
+    other, earlier = OWNER._replace(pid=69), OWNER._replace(start=4)
+    for pid, parent, caller in (
+        (71, other, ALICE),
+        (71, earlier, ALICE),
+        (72, OWNER, BOB),
+        (73, OWNER, ALICE),
+    ):
         world.request(ev.ChangeOwner(number, parent, OWNER._replace(pid=pid)), caller)
     assert world.job(number).owner == OWNER._replace(pid=73)
     world.restart()
@@ -363,11 +369,12 @@ def test_process_goes_on_for_its_parent_if_that_owns_the_job() -> None:
 
 def test_process_goes_on_for_its_parent_as_srun_of_a_step() -> None:
     world, job = world_with_job()
-    first, second = (world.step(job, tasks=1, exact=True, srun=pid) for pid in (70, 71))
-    world.request(ev.ChangeOwner(job, 70, OWNER._replace(pid=72)), ALICE)
+    earlier, new = OWNER._replace(start=4), OWNER._replace(pid=72)  # one had the same number
+    first, second = (world.step(job, tasks=1, exact=True, srun=srun) for srun in (OWNER, earlier))
+    world.request(ev.ChangeOwner(job, OWNER, new), ALICE)
     world.restart()
     steps = world.core.state.steps
-    assert [steps[step.key].request.srun for step in (first, second)] == [72, 71]
+    assert [steps[step.key].srun for step in (first, second)] == [new, earlier]
 
 
 def test_step_goes_on_over_a_restart_of_the_controller() -> None:

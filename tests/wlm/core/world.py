@@ -41,7 +41,7 @@ from fairbank.wlm.core.effects import (
     StoreRows,
     Table,
 )
-from fairbank.wlm.core.jobs import EndedRun, Moment, Submission, WlmJob
+from fairbank.wlm.core.jobs import EndedRun, Moment, Owner, Submission, WlmJob
 from fairbank.wlm.core.node_states import NodeCondition
 from fairbank.wlm.core.settings import (
     AccountingSettings,
@@ -222,9 +222,11 @@ class World:
         self.accepted.add(answer.number)
         return answer.number
 
-    def step(self, job: int, caller: ev.Caller = ALICE, **fields: Any) -> Any:
+    def step(
+        self, job: int, caller: ev.Caller = ALICE, *, srun: Owner | None = None, **fields: Any
+    ) -> Any:
         """Create a step of a job, and return it or the error. Fields are those of its request."""
-        return self.request(ev.CreateStep(job, StepRequest(**fields), LAUNCH), caller)
+        return self.request(ev.CreateStep(job, StepRequest(**fields), LAUNCH, srun), caller)
 
     def end_step(
         self, step: WlmStep, node: str, status: int = 0, usage: RunUsage = NO_USAGE

@@ -170,7 +170,7 @@ STEP = (
     "TRES={tres}",
     "ResvPorts=(null)",
     "CPUFreqReq=Default< Dist={distribution}>",
-    "SrunHost:Pid={srun_host}:{srun}",
+    "SrunHost:Pid={srun_host}:{srun_pid}",
 )
 
 RESERVATION = (

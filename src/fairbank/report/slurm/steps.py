@@ -27,8 +27,7 @@ class StepLine(NamedTuple):
     """Step that runs: `batch`, or its number.
 
     `job` is its job as squeue names it, such as `12_1`. `tres` and the distribution are None for
-    that of the batch script. `srun` is the number of a process on `srun_host`; 0 and None: there is
-    none.
+    that of the batch script. `srun_pid` is a process on `srun_host`; 0 and None: there is none.
     """
 
     job_id: int
@@ -49,7 +48,7 @@ class StepLine(NamedTuple):
     tres: str | None = None
     distribution: str | None = None
     srun_host: str | None = None
-    srun: int = 0
+    srun_pid: int = 0
 
     @property
     def label(self) -> str:

@@ -149,18 +149,19 @@ class ChangeOwner(NamedTuple):
     """
 
     job: int
-    parent: int
+    parent: Owner
     owner: Owner
 
 
 class CreateStep(NamedTuple):
     """Creation of a step of a running job. `launch` is what its tasks execute, which the core does
-    not know.
+    not know. `srun` is the process that will follow it.
     """
 
     job: int
     step: StepRequest
     launch: object
+    srun: Owner | None = None
 
 
 class EndStepOf(NamedTuple):

@@ -247,8 +247,9 @@ _PASSING_REASONS = frozenset({"Cleaning", "None", "Priority", "Prolog", "Resourc
 
 
 class Owner(NamedTuple):
-    """Process of srun or salloc that uses the nodes of a job. `start` is in clock ticks after the
-    boot; 0: it had ended before it could be seen.
+    """Process of srun or salloc that uses the nodes of a job, or follows a step.
+
+    `start` is in clock ticks after the boot; 0: it had ended before it could be seen.
     """
 
     pid: int

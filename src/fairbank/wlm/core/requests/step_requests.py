@@ -65,6 +65,7 @@ def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
         started=tx.now,
         left=tuple(grant.node for grant in grants),
         paused=run.paused,
+        srun=body.srun,
     )
     tx.put("steps", step.key, step)
     tx.put_run(job, run, steps=run.steps + 1)
@@ -112,12 +113,11 @@ def complete_job(tx: Transition, caller: Caller, body: CompleteJob) -> None:
 def change_owner(tx: Transition, caller: Caller, body: ChangeOwner) -> None:
     """Let a process go on for its parent, as owner of the job and as srun of a step."""
     job, run = _begun_job(tx, caller, body.job)
-    if job.owner is not None and job.owner.pid == body.parent:
+    if job.owner == body.parent:
         tx.put_job(job, owner=body.owner)
     for step in tx.state.steps_of(run.run):
-        if step.request.srun == body.parent:
-            request = msgspec.structs.replace(step.request, srun=body.owner.pid)
-            tx.put("steps", step.key, msgspec.structs.replace(step, request=request))
+        if step.srun == body.parent:
+            tx.put("steps", step.key, msgspec.structs.replace(step, srun=body.owner))
 
 
 def end_without_owner(tx: Transition, event: OwnerLost) -> None:

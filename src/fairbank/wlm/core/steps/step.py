@@ -8,7 +8,7 @@ import msgspec
 
 from fairbank.cluster.job import Run
 from fairbank.cluster.node import Gpus
-from fairbank.wlm.core.jobs import Moment, WlmRun
+from fairbank.wlm.core.jobs import Moment, Owner, WlmRun
 from fairbank.wlm.protocol.messages import RunUsage
 
 StepDistribution = Literal["block", "cyclic", "plane", "arbitrary"]
@@ -26,8 +26,7 @@ class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
     them with other steps. `overcommit`: a core may have several tasks. `gpus` are those of each
     node; None: all that the job has there, unless `gpus_per_task` or `total_gpus` says how many;
     of the latter, each has at most `tasks_per_gpu`. With each GPU of a node go `cpus_per_gpu`.
-    `key` is that of the request of srun, which may come again; empty: it has none. `srun` is the
-    number of the process that follows it; 0: it is not known.
+    `key` is that of the request of srun, which may come again; empty: it has none.
     """
 
     name: str = ""
@@ -53,7 +52,6 @@ class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
     cpus_per_gpu: int = 0
     submit_line: str = ""
     key: str = ""
-    srun: int = 0
 
     @property
     def shares(self) -> bool:
@@ -84,6 +82,7 @@ class WlmStep(msgspec.Struct, frozen=True, kw_only=True):
                because a node or its srun lost it; empty: that of its tasks
     usage      that of the nodes that have ended
     paused     seconds of suspensions that its run had had before
+    srun       process that follows it; None: it is not known
     """
 
     run: Run
@@ -99,6 +98,7 @@ class WlmStep(msgspec.Struct, frozen=True, kw_only=True):
     canceller: int | None = None
     usage: RunUsage = RunUsage()
     paused: int = 0
+    srun: Owner | None = None
 
     @property
     def key(self) -> str:

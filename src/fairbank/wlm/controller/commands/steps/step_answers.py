@@ -29,7 +29,7 @@ class StepAnswers:
         self._runner, self._nodes = runner, nodes
 
     async def create_step(self, request: cmd.CreateStepRequest, user: Submitter) -> Json:
-        body = build_step(request, user.pid, self._runner.state)
+        body = build_step(request, process_owner(user.pid), self._runner.state)
         step = await self._ended_step(request, user) if request.repeated else None
         if step is None:
             step = cast("WlmStep", await self._runner.request(user.caller, body))
@@ -102,8 +102,9 @@ class StepAnswers:
 
     async def own(self, request: cmd.OwnRequest, user: Submitter) -> Json:
         process, owner = read_process(user.pid), process_owner(user.pid)
-        if process is not None and owner is not None:
-            body = ev.ChangeOwner(request.job, process.parent, owner)
+        parent = None if process is None else process_owner(process.parent)
+        if parent is not None and owner is not None:
+            body = ev.ChangeOwner(request.job, parent, owner)
             await self._runner.request(user.caller, body)
         return {}
 

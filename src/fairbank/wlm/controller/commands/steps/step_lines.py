@@ -235,8 +235,8 @@ def step_lines(state: CoreState, now: Moment, wanted: RowFilter) -> Iterator[Ste
                 tasks=step.tasks,
                 tres=tres_text(tres, None, state.settings.accounting.billing_rule, is_billed=False),
                 distribution=_DISTRIBUTIONS[step.request.distribution],
-                srun_host=socket.gethostname() if step.request.srun else None,
-                srun=step.request.srun,
+                srun_host=None if step.srun is None else socket.gethostname(),
+                srun_pid=0 if step.srun is None else step.srun.pid,
             )
 
 

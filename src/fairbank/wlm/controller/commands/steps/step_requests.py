@@ -21,6 +21,7 @@ from fairbank.wlm.controller.commands.submissions import as_gpus, check_words
 from fairbank.wlm.controller.job_files import symbols_of
 from fairbank.wlm.controller.nodes.step_start import StepLaunch
 from fairbank.wlm.core.events import CreateStep
+from fairbank.wlm.core.jobs import Owner
 from fairbank.wlm.core.requests.known_names import unknown
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.steps.step import StepDistribution, StepRequest
@@ -30,8 +31,8 @@ TASKS_MAX = 10_000
 """Most tasks of a step: each has three pipes to its step daemon, on one host."""
 
 
-def build_step(request: CreateStepRequest, srun: int, state: CoreState) -> CreateStep:
-    """Return the request for the core. `srun` is the number of the process that makes it.
+def build_step(request: CreateStepRequest, srun: Owner | None, state: CoreState) -> CreateStep:
+    """Return the request for the core. `srun` is the process that makes it.
 
     Raises FairbankError if an option has a bad value or is not supported, or the job is unknown.
     """
@@ -43,10 +44,10 @@ def build_step(request: CreateStepRequest, srun: int, state: CoreState) -> Creat
     check_words(request.environment, words)
     values = read_values(request.options, "srun")
     launch = StepLaunch(request, values, symbols_of(job.request, job.submission))
-    return CreateStep(request.job, _step_request(request, srun, values), launch)
+    return CreateStep(request.job, _step_request(request, values), launch, srun)
 
 
-def _step_request(request: CreateStepRequest, srun: int, values: Mapping[str, Any]) -> StepRequest:
+def _step_request(request: CreateStepRequest, values: Mapping[str, Any]) -> StepRequest:
     shape: Distribution = values.get("distribution", Distribution("block"))
     named = tuple(expand(values.get("nodelist", ""), field="--nodelist"))
     tasks, gpus = requested_tasks(values), requested_gpus(values, is_step=True)
@@ -90,5 +91,4 @@ def _step_request(request: CreateStepRequest, srun: int, values: Mapping[str, An
         cpus_per_gpu=values.get("cpus-per-gpu", 0),
         submit_line=request.submit_line,
         key=request.key,
-        srun=srun,
     )
