@@ -170,7 +170,10 @@ _PLAIN: Mapping[str, str] = {
         "No nodes of the cluster match its request, even if idle: it will never start without a"
         " change."
     ),
-    "SystemFailure": "Slurm itself failed: its disk, its network or a plug-in.",
+    "SystemFailure": (
+        "The workload manager failed: its disk, its network or a plug-in, or a step daemon of the"
+        " job was killed."
+    ),
     "JobLaunchFailure": (
         "It could not be launched: a prolog failed, its directory did not exist, or its owner or"
         " the owner's environment is unknown on a node."

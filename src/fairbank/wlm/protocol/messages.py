@@ -266,11 +266,11 @@ class RunUsage(Message, frozen=True, kw_only=True):
 
 
 class RunOutcome(Message, frozen=True, kw_only=True):
-    """End of a run.
+    """End of a run, or of a step, on a node.
 
-    `status` is that of wait(2), None if the node could not start the script. `text` is the reason
-    of the request that ended it, or what went wrong. Times are seconds since 1970;
-    `elapsed_seconds` is measured on the monotonic clock.
+    `status` is that of wait(2), None if it is not known: the node did not start the script, or its
+    step daemon was killed. `text` is the reason of the request that ended it, or what went wrong.
+    Times are seconds since 1970; `elapsed_seconds` is measured on the monotonic clock.
     """
 
     cause: EndCause
