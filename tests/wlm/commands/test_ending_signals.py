@@ -8,10 +8,12 @@ import pty
 import re
 import signal
 import subprocess
+import sys
 import termios
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -333,7 +335,8 @@ def test_salloc_takes_the_terminal_back_from_its_command(shell: Shell, start: St
 def test_command_of_salloc_stops_with_salloc_and_continues(
     shell: Shell, start: Start, words: str
 ) -> None:
-    command = "touch on; while [ ! -e stopped ]; do sleep 0.05; done; read line; echo $line >line"
+    # A builtin waits: a child that stops before its exec would keep the command from stopping.
+    command = "touch on; read line; echo $line >line"
     script = f"salloc -Q sh -c '{command}'; touch stopped; {words}"
     process, master = start_in_shell(start, shell, "-m", "-c", script)
     wait_until((shell.directory / "on").exists, "the command")
@@ -355,6 +358,95 @@ def test_ctrl_z_without_a_shell_to_continue_it_leaves_salloc_running(
     assert process.wait(30) == 0
     os.close(master)
     assert (shell.directory / "line").read_text() == "text\n"
+
+
+@pytest.mark.parametrize(("key", "name"), [(b"\x03", "INT"), (b"\x1c", "QUIT")])
+def test_command_of_salloc_gets_the_keys_of_a_terminal_that_is_not_its_input(
+    shell: Shell, start: Start, key: bytes, name: str
+) -> None:
+    command = f'trap "exit 6" {name}; touch on; while :; do sleep 0.05; done'
+    script = f"exec salloc -Q sh -c '{command}' </dev/null"
+    process, master = start_in_shell(start, shell, "-c", script)
+    wait_until((shell.directory / "on").exists, "the command")
+    os.write(master, key)
+    assert process.wait(30) == 6
+    os.close(master)
+
+
+def test_command_of_salloc_stops_on_ctrl_z_without_the_terminal(shell: Shell, start: Start) -> None:
+    os.mkfifo(shell.directory / "go")
+    command = "echo $$ >pid; mv pid on; read line <go; exit 6"
+    script = f"salloc -Q sh -c '{command}' </dev/null; read line; fg; echo $? >code"
+    process, master = start_in_shell(start, shell, "-m", "-c", script)
+    wait_until((shell.directory / "on").exists, "the command")
+    stat = Path("/proc", (shell.directory / "on").read_text().strip(), "stat")
+    os.write(master, b"\x1a")
+    wait_until(lambda: stat.read_text().split()[2] == "T", "the stop of the command")
+    os.write(master, b"\n")
+    go = os.open(shell.directory / "go", os.O_RDWR)
+    os.write(go, b"\n")
+    assert process.wait(30) == 0
+    os.close(go)
+    os.close(master)
+    assert (shell.directory / "code").read_text() == "6\n"
+
+
+def test_command_of_salloc_opens_the_terminal_that_is_not_its_input(
+    shell: Shell, start: Start
+) -> None:
+    script = "salloc -Q sh -c 'read line </dev/tty; echo $line >line' </dev/null; read line"
+    process, master = start_in_shell(start, shell, "-c", script)
+    os.write(master, b"first\nsecond\n")
+    assert process.wait(30) == 0
+    os.close(master)
+    assert (shell.directory / "line").read_text() == "first\n"
+
+
+def test_salloc_in_a_pipeline_leaves_the_terminal_to_its_reader(shell: Shell, start: Start) -> None:
+    script = "cat | salloc -Q sh -c 'touch on; read line; echo $line >line'"
+    process, master = start_in_shell(start, shell, "-m", "-c", script)
+    wait_until((shell.directory / "on").exists, "the command")
+    os.write(master, b"text\n")
+    wait_until((shell.directory / "line").exists, "the command")
+    os.write(master, b"\x04")
+    assert process.wait(30) == 0
+    os.close(master)
+    assert (shell.directory / "line").read_text() == "text\n"
+
+
+def test_ctrl_c_reaches_the_command_of_salloc_put_into_the_foreground_without_a_signal(
+    shell: Shell, start: Start
+) -> None:
+    """As bash does with a job that runs in the background."""
+    command = 'trap "exit 6" INT; touch on; while :; do sleep 0.05; done'
+    give = (
+        "import os, signal, sys; signal.signal(signal.SIGTTOU, signal.SIG_IGN);"
+        " os.tcsetpgrp(0, int(sys.argv[1]))"
+    )
+    script = (
+        f"salloc -Q sh -c '{command}' & job=$!; until [ -e on ]; do sleep 0.05; done;"
+        f" {sys.executable} -c '{give}' $job & wait $!; : >given; wait $job; echo $? >code"
+    )
+    process, master = start_in_shell(start, shell, "-m", "-c", script)
+    wait_until((shell.directory / "given").exists, "the foreground")
+    os.write(master, b"\x03")
+    process.wait(30)
+    os.close(master)
+    assert (shell.directory / "code").read_text() == "6\n"
+
+
+def test_salloc_ends_if_its_command_waits_for_a_terminal_that_no_shell_can_give(
+    shell: Shell, start: Start, cluster: SmallCluster
+) -> None:
+    salloc = "until [ -e back ]; do sleep 0.05; done; salloc -Q cat <&3; echo $? >code; mv code on"
+    script = f"exec 3<&0; ( {{ {salloc}; }} & ); touch back; read line"
+    process, master = start_in_shell(start, shell, "-m", "-c", script)
+    wait_until((shell.directory / "on").exists, "the end of salloc")
+    os.write(master, b"\n")
+    assert process.wait(30) == 0
+    os.close(master)
+    assert (shell.directory / "on").read_text() == f"{128 + signal.SIGHUP}\n"
+    wait_until(lambda: not cluster.busy_jobs(), "the end of the job")
 
 
 @pytest.mark.parametrize("is_leader", [True, False])

@@ -37,11 +37,16 @@ codes are those of Slurm 24.11: its manual pages hold, except for what is missin
 - `srun --allocate` does as salloc, whose options and variables it takes.
 - SIGINT, SIGTERM and SIGHUP end a command that waits for nodes, for cores of a step or for the
   controller; a job that has not begun is cancelled. While its tasks run, srun forwards them; a
-  third Ctrl-C kills them. The command of salloc is a process group of its own, which gets the
-  terminal; salloc forwards SIGTERM to the group, and gives the nodes back after SIGHUP. Ctrl-Z
-  stops both; in Slurm it stops the command, and salloc waits. If the terminal of srun or salloc
-  disappears, the step or job ends. A signal while the controller creates a job or step takes effect
-  after its answer, a second one at once.
+  third Ctrl-C kills them. A signal while the controller creates a job or step takes effect after
+  its answer, a second one at once. If the terminal of srun or salloc disappears, the step or job
+  ends.
+- The command of salloc is a process group of its own. salloc in the foreground gives it the
+  terminal at once if that is the standard input, else when the command reads from it; in Slurm only
+  if it is the standard input. salloc forwards SIGTERM to the group, and gives the nodes back after
+  SIGHUP. It also forwards SIGINT and SIGQUIT, which Slurm's salloc ignores, so that a command with
+  another standard input gets Ctrl-C. Ctrl-Z stops both; in Slurm it stops the command, and salloc
+  waits. salloc ends as after SIGHUP if its command reads from the terminal in the background, and
+  no shell can bring it to the foreground.
 - `sattach JOB.STEP` and `srun --attach JOB` show what a step writes from now on, or from its start
   with `--from-start`. Without a number, it is the only step that runs. The first that attaches
   while no other has the input gives it; `--input-filter` is refused. For a minute after a step has

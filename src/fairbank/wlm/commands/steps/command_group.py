@@ -1,4 +1,4 @@
-"""Command of salloc: a process group of its own, which has the terminal while salloc waits."""
+"""Command of salloc: a process group of its own, which may have the terminal of salloc."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 from fairbank.wlm.commands.steps.ending_signals import ENDING, handled_signals, interrupt
 from fairbank.wlm.commands.steps.task_ends import exit_code
 
-_OF_COMMAND = signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2
+_TERMINAL = Path("/dev/tty")
+"""Controlling terminal, which the command may open also if its standard input is a file."""
+_FORWARDED = *ENDING, signal.SIGTSTP
+_IGNORED = signal.SIGUSR1, signal.SIGUSR2
 """Signals that salloc leaves to its command."""
 _OF_TERMINAL = signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU
 
@@ -18,14 +22,14 @@ _OF_TERMINAL = signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU
 def run_command(name: str, words: list[str], environment: dict[str, str]) -> int:
     """Run the command of salloc, or a shell, and return its exit code.
 
-    Signals of the terminal are for the command. SIGTERM is forwarded to it and its children, and
-    SIGHUP too, which ends this wait, as in Slurm.
+    Signals of the terminal are for the command. Those that reach this process are forwarded to it
+    and its children. SIGHUP also ends this wait, as in Slurm.
     """
     own = {**os.environ, **environment}
     command = words or [os.environ.get("SHELL") or "/bin/sh"]
-    has_terminal = _foreground() == os.getpgrp()
+    has_terminal = _is_in_foreground() and os.isatty(0)
     # Until both processes have their handlers.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
     pid = os.fork()
     if pid == 0:
         try:
@@ -47,33 +51,44 @@ def run_command(name: str, words: list[str], environment: dict[str, str]) -> int
         os.setpgid(pid, pid)
     group = _CommandGroup(pid, has_terminal=has_terminal)
     with (
-        handled_signals(_OF_COMMAND, signal.SIG_IGN),
-        handled_signals((signal.SIGTERM, signal.SIGHUP), group.forward),
+        handled_signals(_IGNORED, signal.SIG_IGN),
+        handled_signals(_FORWARDED, group.forward),
         handled_signals((signal.SIGCONT,), group.resume),
     ):
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        return exit_code(group.wait())
+        try:
+            # A signal that has waited may end this process at once.
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            return exit_code(group.wait())
+        finally:
+            group.take_terminal()
 
 
 class _CommandGroup:
     """Process group of a command.
 
-    Invariant: it `_has_terminal` since this process gave it, which must take it back.
+    Invariant: `_has_terminal` after this process gave its terminal to the group, until it takes the
+    terminal back or a shell has done so.
     """
 
     def __init__(self, pid: int, *, has_terminal: bool) -> None:
         """Follow the group of a child."""
         self._pid, self._has_terminal = pid, has_terminal
+        self._was_resumed = False
 
     def wait(self) -> int:
         """Wait for the end of the command, and return its status."""
-        try:
-            while os.WIFSTOPPED(status := os.waitpid(self._pid, os.WUNTRACED)[1]):
-                if os.WSTOPSIG(status) in _OF_TERMINAL and _foreground() is not None:
-                    self._stop_with(os.WSTOPSIG(status))
-            return status
-        finally:
-            self._take_terminal()
+        while os.WIFSTOPPED(status := os.waitpid(self._pid, os.WUNTRACED)[1]):
+            number = os.WSTOPSIG(status)
+            # Without a terminal no shell would continue this process.
+            if number not in _OF_TERMINAL or _foreground() is None:
+                continue
+            if number != signal.SIGTSTP and _is_in_foreground():
+                # In a pipeline, another process may be the reader. So give it only on demand.
+                self._give_terminal()
+                self._send(signal.SIGCONT)
+            else:
+                self._stop_with(number)
+        return status
 
     def forward(self, number: int, _: object) -> None:
         """Send a signal to the group."""
@@ -83,44 +98,58 @@ class _CommandGroup:
 
     def resume(self, *_: object) -> None:
         """Continue the group as the shell continues this process: in the foreground or not."""
-        foreground = _foreground()
-        if foreground is None:
-            return
-        self._has_terminal = foreground in (os.getpgrp(), self._pid)
-        if self._has_terminal:
-            _set_foreground(self._pid)
+        self._was_resumed = True
+        self._has_terminal = _foreground() == self._pid
+        if _is_in_foreground() and os.isatty(0):
+            self._give_terminal()
         self._send(signal.SIGCONT)
+
+    def take_terminal(self) -> None:
+        """Take the terminal back if the group has it."""
+        if self._has_terminal:
+            _set_foreground(os.getpgrp())
+        self._has_terminal = False
+
+    def _give_terminal(self) -> None:
+        _set_foreground(self._pid)
+        self._has_terminal = True
 
     def _stop_with(self, number: int) -> None:
         """Stop this process as its command was, so that the shell before it notices."""
-        self._take_terminal()
-        os.killpg(0, number)
+        self.take_terminal()
+        self._was_resumed = False
+        with handled_signals((signal.SIGTSTP,), signal.SIG_DFL):
+            os.killpg(0, number)
+        if self._was_resumed:
+            return
         # Without a shell that would continue it, the kernel stops no process of this group.
-        if _foreground() == os.getpgrp():
+        if number == signal.SIGTSTP:
             self.resume()
+        else:
+            self.forward(signal.SIGHUP, None)  # the command needs a terminal that it cannot get
 
     def _send(self, number: int) -> None:
         with suppress(ProcessLookupError):  # it has just ended
             os.killpg(self._pid, number)
 
-    def _take_terminal(self) -> None:
-        if self._has_terminal:
-            _set_foreground(os.getpgrp())
-        self._has_terminal = False
-
 
 def _foreground() -> int | None:
-    """Return the foreground group of the terminal; None if standard input is no such terminal."""
+    """Return the foreground group of the terminal; None without a terminal."""
     try:
-        return os.tcgetpgrp(0)
+        with _TERMINAL.open("rb") as terminal:
+            return os.tcgetpgrp(terminal.fileno())
     except OSError:
         return None
 
 
+def _is_in_foreground() -> bool:
+    return _foreground() == os.getpgrp()
+
+
 def _set_foreground(group: int) -> None:
     """Give the terminal to a process group."""
-    # Else a process in the background is stopped.
+    # SIGTTOU would stop a process in the background that does so.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTTOU,))
-    with suppress(OSError):  # the terminal has disappeared
-        os.tcsetpgrp(0, group)
+    with suppress(OSError), _TERMINAL.open("rb") as terminal:  # it may have disappeared
+        os.tcsetpgrp(terminal.fileno(), group)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
