@@ -54,7 +54,9 @@ def answer_with(
         if isinstance(request, StatisticsRequest):
             return dict(figures)
         if isinstance(request, ProcessesRequest):
-            return {"processes": [[41, "9", "batch", 0, 0], [42, "9", "batch", None, None]]}
+            batch = {"job": 9, "step": "batch", "local": None, "rank": None}
+            task = batch | {"pid": 41, "local": 0, "rank": 0}
+            return {"processes": [task, batch | {"pid": 42}]}
         assert isinstance(request, ScriptRequest)
         return {"script": "IyEvYmluL3NoCg=="}
 

@@ -305,10 +305,10 @@ def _list_processes(controller: Controller, words: Sequence[str]) -> int:
         jobs = [row.label for row in fetch(controller, "jobs", JobLine, ["label"], running).rows]
     print(f"{'PID':<8} {'JOBID':<8} {'STEPID':<8} {'LOCALID':<7} {'GLOBALID':<8}")
     for name in jobs:
-        for pid, job, step, *task in controller.request("processes", job=name)["processes"]:
-            if only in ("", step):
-                local, rank = ("-" if number is None else number for number in task)
-                print(f"{pid:<8} {job:<8} {step:<8} {local:<7} {rank:<8}")
+        for one in controller.request("processes", job=name)["processes"]:
+            if only in ("", one["step"]):
+                local, rank = ("-" if one[key] is None else one[key] for key in ("local", "rank"))
+                print(f"{one['pid']:<8} {one['job']:<8} {one['step']:<8} {local:<7} {rank:<8}")
     return 0
 
 

@@ -292,7 +292,11 @@ class OwnRequest(CommandRequest, frozen=True, tag="own"):
 
 
 class ProcessesRequest(CommandRequest, frozen=True, tag="processes"):
-    """Processes of a job. Answer: `processes`, each [pid, job, step]."""
+    """Processes of a job. Answer: `processes`, with `pid`, `job` and `step`.
+
+    Of a task they also have `local`, its number on the node, and `rank`; null: it is none, or not
+    known.
+    """
 
     job: str
 

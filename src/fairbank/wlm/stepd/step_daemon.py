@@ -57,7 +57,7 @@ from fairbank.wlm.stepd.task_starts import TaskStarts
 _PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 _KILL_SECONDS = 0.05, 1.0  # first and longest pause between two SIGKILL
 _POLL_SECONDS = 86_400.0
-_TASKS_OF_ANSWER = 1_000
+_ANSWER_TASKS = 1_000
 """Tasks of an answer, which must fit the buffer of a socket and the line that its reader takes."""
 _STARTS = 16
 """Tasks that are started before requests and streams are served again."""
@@ -351,7 +351,7 @@ class StepDaemon:
             case {"kind": "tasks", "first": int(first)}:
                 running = [(self._locals[rank], rank, pid) for pid, rank in self._running.items()]
                 tasks = sorted(task for task in running if task[0] >= first)
-                return {"tasks": tasks[:_TASKS_OF_ANSWER]}
+                return {"tasks": tasks[:_ANSWER_TASKS]}
             case {"kind": "signal", "number": int(number), "only_script": bool(only_script)} if (
                 number in signal.valid_signals()
             ):

@@ -89,8 +89,9 @@ def test_job_gets_the_variables_of_its_submission(
 def test_job_of_a_process_and_processes_of_a_job(controller: Controller) -> None:
     number = submit(controller, "exec sleep 1000")
     wait_for_state(controller, number, "RUNNING")
-    ((pid, of, step, *task),) = controller.request("processes", job=str(number))["processes"]
-    assert (of, step, task) == (number, "batch", [0, 0])
+    (process,) = controller.request("processes", job=str(number))["processes"]
+    pid = process.pop("pid")
+    assert process == {"job": number, "step": "batch", "local": 0, "rank": 0}
     assert controller.request("job-of-process", pid=pid)["job"] == str(number)
     assert controller.request("job-of-process", pid=1)["job"] is None
     assert requests.change_jobs(controller, "notify", [str(number)], text="soon")[0].error is None

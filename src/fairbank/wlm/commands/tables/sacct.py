@@ -324,4 +324,4 @@ def _steps_of(name: str, running: Sequence[Any], *, shows_all: bool) -> list[Any
 def _processes(controller: Controller, row: Any) -> str:
     """Return the process ids of a step."""
     processes = controller.request("processes", job=row.label)["processes"]
-    return ",".join(str(pid) for pid, _, step, *_ in processes if step == row.step)
+    return ",".join(str(one["pid"]) for one in processes if one["step"] == row.step)

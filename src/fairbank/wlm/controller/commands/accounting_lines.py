@@ -39,7 +39,7 @@ class ShownRun(ShownRequest):
 
     record  the run
     job     its job while it waits or runs; None: it has ended
-    usage   usage of its script as far as its node has reported it
+    usage   usage of its script as far as its node has reported it; that of `outcome` if it is known
     outcome end of the script as its node has reported it: that of the run may have been decided
             before
     steps   its steps, if they are listed
@@ -57,7 +57,7 @@ class ShownRun(ShownRequest):
     ) -> None:
         super().__init__(state, record.request, record.submission, record.run)
         self.record, self.now, self.job, self.is_over = record, now, job, job is None
-        self.usage, self.outcome = usage, outcome
+        self.usage, self.outcome = usage if outcome is None else outcome.usage, outcome
         self.steps: list[ShownStep] = []
         self.allocated = {} if self.allocation is None else self.allocation.tres
 

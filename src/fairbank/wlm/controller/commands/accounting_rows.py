@@ -78,8 +78,7 @@ async def accounting_page(
             restart = run.identity.restart
             is_last = last.get(run.request.number, restart) == restart
             if is_last and _is_chosen(run, selections, wanted):
-                usage = outcome.usage if outcome else None
-                shown.append(ShownRun(state, run, now, usage=usage, outcome=outcome))
+                shown.append(ShownRun(state, run, now, outcome=outcome))
                 keys.append(number)
         if wanted.steps:
             await _add_steps(runner, shown, running, {})

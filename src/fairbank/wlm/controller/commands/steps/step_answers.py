@@ -116,13 +116,13 @@ class StepAnswers:
                 answer = await self._nodes.ask(node, wire.ListProcesses(run=run.run))
                 if isinstance(answer, wire.ProcessList):
                     processes += [
-                        (
-                            one.pid,
-                            job.number,
-                            "batch" if one.step is None else str(one.step),
-                            one.local,
-                            one.rank,
-                        )
+                        {
+                            "pid": one.pid,
+                            "job": job.number,
+                            "step": "batch" if one.step is None else str(one.step),
+                            "local": one.local,
+                            "rank": one.rank,
+                        }
                         for one in answer.processes
                     ]
         return {"processes": processes}
