@@ -71,7 +71,7 @@ TEXTS: Mapping[str, str] = {
     "jobs HELD": "credit that the job holds while it runs",
     "queue START": "when slurmctld expects the job to start; - if it expects no time",
     "LIKELY": "when the job starts in one simulated run; - if it does not",
-    "queue NAME": "the name of the job; only in the list of my jobs",
+    "queue NAME": "the name of the job; not with --all, --me, -p or --start",
     "queue STATE": "the state of the job, in Slurm's word",
     "queue LEFT": "time until a running job reaches its time limit",
     "queue NODELIST(REASON)": "the nodes of a running job; why another waits",

@@ -27,7 +27,8 @@ class StepLine(NamedTuple):
     """Step that runs: `batch`, or its number.
 
     `job` is its job as squeue names it, such as `12_1`. `tres` and the distribution are None for
-    that of the batch script. `srun_pid` is a process on `srun_host`; 0 and None: there is none.
+    that of the batch script. `srun_host` and `srun_pid` are the host and the process of srun; None
+    and 0: there is none.
     """
 
     job_id: int

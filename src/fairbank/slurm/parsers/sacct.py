@@ -217,8 +217,9 @@ def _exit_code(text: str, field: str) -> tuple[int, int]:
 
 
 def _cpu_seconds(text: str, field: str) -> int | None:
-    """Return seconds, rounded as seff does; None for no time, which a Slurm prints that gathers
-    none.
+    """Return seconds, rounded as seff does; None for no time.
+
+    A Slurm that gathers none prints no time.
     """
     parts = words.match_cell(_TIME, text, field, "is not a time").groups()
     days, hours, minutes, seconds, thousandths = (int(part or 0) for part in parts)

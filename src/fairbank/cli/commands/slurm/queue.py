@@ -214,10 +214,10 @@ def _show_own(context: Context, source: SlurmOutput) -> int:
     counts = f"{len(running):,} running, {len(waiting):,} waiting"
     has_gpus = any(row["gpus"] for row in rows)
     is_plain = options.form is None and not named_columns(context)
-    plain = [column for column in OWN_COLUMNS if has_gpus or column.head != "GPUS"]
+    plain_columns = [column for column in OWN_COLUMNS if has_gpus or column.head != "GPUS"]
     listing = Listing(
         "fairbank.queue/1",
-        plain if is_plain else [*OWN_COLUMNS, *_FURTHER_COLUMNS],
+        plain_columns if is_plain else [*OWN_COLUMNS, *_FURTHER_COLUMNS],
         shown,
         f"{caption(context, unit=False)}   yours: {counts}",
         notes=more,
