@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from fairbank.cli.framework.host import exit_text
 from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client, Refused, parse_address
 from tests.cli.conftest import Run
+from tests.cli.output_values import output_of
 from tests.cli.served_site import Bank
-from tests.cli.site import JORGE
+from tests.cli.site import AYLA, JORGE
 from tests.cli.test_why_at_slurm import QUEUE, renamed_queue
 
 REFUSED = 900_101
@@ -53,6 +55,38 @@ def test_ended_task_of_an_array_has_its_cost(changing: Run, queue: Path) -> None
     text, data = why(changing, "812299_7", queue)
     assert "Job 812299_7 of 61001 ended at 2026-11-21 07:40:00" in text
     assert (data["job"], data["run"]["job_id"]) == ("812299_7", 812_301)
+
+
+def test_job_out_of_memory_is_explained_in_words(
+    changing: Run, queue: Path, tmp_path: Path
+) -> None:
+    """Slurm's exit code of it, 0:125, is no signal."""
+    jobs = tmp_path / "jobs.csv"
+    jobs.write_text(
+        "job_id,user,account,partition,start,elapsed,cpus,memory,state\n"
+        f"101,{AYLA},chem_qmc,idle-std,2026-11-20T08:00Z,01:00:00,4,16G,OUT_OF_MEMORY\n"
+    )
+    output_of(changing("import", "csv", str(jobs), "--yes"))
+    text, _ = why(changing, 101, queue)
+    assert (
+        "after 01:00:00: OUT_OF_MEMORY, a process used more memory than the job had (16G);"
+        " request more with --mem."
+    ) in text
+
+
+@pytest.mark.parametrize(
+    ("code", "signal", "text"),
+    [
+        (3, 0, "exit code 3"),
+        (0, 9, "signal SIGKILL"),
+        (0, 53, "exit code 0:53"),
+        (0, 125, "exit code 0:125"),
+    ],
+)
+def test_number_that_is_no_signal_is_shown_as_slurm_writes_it(
+    code: int, signal: int, text: str
+) -> None:
+    assert exit_text(code, signal) == text
 
 
 def test_refund_of_an_ended_job_is_shown(changing: Run, queue: Path) -> None:

@@ -142,6 +142,12 @@ class SlurmCommands(SlurmOutput):
             sacct.JOB_ENDS, "sacct", "--allusers", "--duplicates", *_of_jobs(numbers)
         )
 
+    def system_comment(self, number: int, submitted: int) -> str:
+        """Return the comment that Slurm itself made on a job, such as why it failed."""
+        words = ("--allusers", "--allocations", "--duplicates", *_of_jobs([number]))
+        rows = self._table(sacct.SYSTEM_COMMENTS, "sacct", *words).rows
+        return next((text for at, text in reversed(rows) if at == submitted), "")
+
     def job_usage(self, numbers: Sequence[int]) -> dict[tuple[int, int], MeasuredUsage]:
         """Return the measured usage of these jobs, by job id and submission; without those of which
         nothing was measured.

@@ -91,8 +91,9 @@ def test_job_whose_output_cannot_be_opened_says_why(cluster: RunningCluster) -> 
     number = submitted.stdout.strip()
     comment = cluster.slurm("sacct", "-nXPj", number, "-o", "SystemComment")
     assert comment == "cannot open the output /dev: Is a directory\n"
+    explained = f"FAILED, exit code 0:53. Reason {comment.strip()}"
     wait_until(
-        lambda: "FAILED, signal 53." in " ".join(cluster.run("why", number).stdout.split()),
+        lambda: explained in " ".join(cluster.run("why", number).stdout.split()),
         "the report of the end",
     )
 

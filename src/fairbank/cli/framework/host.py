@@ -131,3 +131,13 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return str(number)
+
+
+def exit_text(code: int | None, number: int | None) -> str:
+    """Return an exit code or a signal in words. A number that names no signal stands as in sacct:
+    Slurm has its own, such as 0:53 for a file that could not be opened.
+    """
+    if not number:
+        return f"exit code {code}"
+    name = signal_name(number)
+    return f"exit code {code or 0}:{number}" if name == str(number) else f"signal {name}"

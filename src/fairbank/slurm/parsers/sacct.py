@@ -176,6 +176,15 @@ JOB_ENDS = Table("sacct", names_in(SACCT, "JobIDRaw", "Submit", "ExitCode", "Tot
 these are read for few jobs.
 """
 
+SYSTEM_COMMENTS = Table(
+    "sacct",
+    names_in(SACCT, "JobIDRaw", "Submit", "SystemComment"),
+    lambda cells: (cells.read("Submit", words.known_instant), cells["SystemComment"]),
+)
+"""Output of `--allocations`, with times in UTC: submission and comment. Slurm writes the comment,
+but it may have a path that its user chose.
+"""
+
 
 def _measured_step(cells: Cells) -> MeasuredStep:
     job, is_step, _ = cells["JobIDRaw"].partition(".")

@@ -8,7 +8,7 @@ import time
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from fairbank.cli.framework.host import signal_name
+from fairbank.cli.framework.host import exit_text
 from fairbank.core.errors import NotFound, Unavailable
 from fairbank.core.final_state import FINAL_STATES, REQUEUED
 
@@ -65,7 +65,7 @@ class JobInfo(NamedTuple):
         """Final state in words, such as `FAILED, exit code 3`."""
         code, signal = self.exit_code
         if signal and not code:
-            return f"{self.state}, signal {signal_name(signal)}"
+            return f"{self.state}, {exit_text(code, signal)}"
         return f"{self.state}, exit code {code}" if code else self.state
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.commands.bank.job_rows import jobs
 from fairbank.cli.commands.slurm.slurm_options import print_unreadable
-from fairbank.cli.framework.host import signal_name, user_name, with_user_names
+from fairbank.cli.framework.host import exit_text, user_name, with_user_names
 from fairbank.cli.framework.output import source_line
 from fairbank.cli.framework.selectors import SeveralClusters
 from fairbank.core.errors import FairbankError, Unavailable
@@ -57,7 +58,11 @@ def show_state(
         "slurm": None if runs is None else _slurm_row(runs),
         "run": None if state == "refused" else run,
         "refusal": refusal if state == "refused" else None,
+        "system_comment": "",
     }
+    # Only the accounting of this host's cluster is that of the job.
+    if state == "ended" and isinstance(error, NotListed) and options.directory is None:
+        data["system_comment"] = _system_comment(context, run)
     if runs is not None:
         # "in 3 h" counts from Slurm's answer, not from that of the bank.
         context.as_of = iso(runs.as_of)
@@ -189,6 +194,20 @@ def _slurm_row(runs: NotPending) -> dict[str, Any]:
     }
 
 
+def _system_comment(context: Context, run: Row | None) -> str:
+    """Return why Slurm could not run a job or ended it, such as a file that it could not open."""
+    if run is None or run["outcome"] in (None, "COMPLETED"):
+        return ""
+    from fairbank.slurm.commands import SlurmCommands
+
+    try:
+        submitted = instant_of(run["submitted"])
+        return SlurmCommands().system_comment(run["job_id"], submitted)
+    except FairbankError as error:
+        context.detail(f"Slurm's accounting does not answer: {error.message}")
+        return ""
+
+
 def _nodes(job: SlurmJob) -> str:
     return compress([name for allocated in job.allocated for name in allocated.nodes])
 
@@ -208,6 +227,8 @@ def _lines(context: Context, data: Row, runs: NotPending | None) -> Iterator[lis
     else:
         sentence = _ended(context, job, run)
     yield folded(plain(f"{sentence}."), context.width)
+    if comment := data["system_comment"]:
+        yield list(labelled("Reason", comment, context.width))
     for place, text in enumerate([] if run is None else _credit(context, run)):
         yield list(labelled("" if place else "Credit", text, context.width))
     for place, remedy in enumerate([] if refusal is None else refusal["remedies"]):
@@ -260,11 +281,20 @@ def _ended(context: Context, job: str, run: Row) -> str:
         return f"{who}: the bank has no report of its end"
     ended = context.format.moment(instant_of(run["ended"]))
     lasted = "" if run["elapsed"] is None else f" after {show_duration(run['elapsed'])}"
-    code = "" if run["exit_code"] is None else f", exit code {run['exit_code']}"
-    if run["exit_signal"]:
-        code = f", signal {signal_name(run['exit_signal'])}"
+    code = ""
+    if run["exit_code"] is not None:
+        code = f", {exit_text(run['exit_code'], run['exit_signal'])}"
+    if run["outcome"] == "OUT_OF_MEMORY":
+        code = _out_of_memory(run)
     outcome = f": {run['outcome']}{code}" if run["outcome"] else ""
     return f"{who} ended at {ended}{lasted}{outcome}"
+
+
+def _out_of_memory(run: Row) -> str:
+    """Return what the outcome means and the remedy. How much is enough is not known."""
+    memory = re.search(r"\bmem=(\w+)", run["tres"] or "")
+    had = f" ({memory[1]})" if memory else ""
+    return f", a process used more memory than the job had{had}; request more with --mem"
 
 
 def _credit(context: Context, run: Row) -> Iterator[str]:
