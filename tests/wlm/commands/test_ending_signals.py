@@ -166,6 +166,19 @@ def test_salloc_forwards_term_and_waits_for_its_command(shell: Shell, start: Sta
     assert "Relinquishing" in err
 
 
+def test_salloc_says_that_its_job_has_ended_before_its_command(
+    shell: Shell, cluster: SmallCluster, start: Start
+) -> None:
+    process = start("salloc", *sh("read line; exit 4"), stdin=subprocess.PIPE)
+    assert process.stderr is not None
+    job = process.stderr.readline().split()[-1]
+    with Controller(cluster.directory) as controller:
+        requests.change_jobs(controller, "cancel", [job])
+    assert process.stderr.readline() == f"salloc: Job allocation {job} has been revoked.\n"
+    assert process.communicate("go on\n", timeout=30) == ("", "")
+    assert process.returncode == 4
+
+
 def test_salloc_forwards_term_to_the_children_of_its_command(shell: Shell, start: Start) -> None:
     child = "trap 'echo child; exit' TERM; touch on; while :; do sleep 0.05; done"
     script = f"trap 'wait; echo command; exit 5' TERM; sh -c \"{child}\" & wait"
@@ -341,6 +354,17 @@ def test_command_of_salloc_stops_with_salloc_and_continues(
     process, master = start_in_shell(start, shell, "-m", "-c", script)
     wait_until((shell.directory / "on").exists, "the command")
     os.write(master, b"\x1a")
+    wait_until((shell.directory / "stopped").exists, "the shell")
+    os.write(master, b"text\n")
+    assert process.wait(30) == 0
+    os.close(master)
+    assert (shell.directory / "line").read_text() == "text\n"
+
+
+def test_salloc_stops_with_a_shell_that_suspends_itself(shell: Shell, start: Start) -> None:
+    command = "kill -STOP $$; read line; echo $line >line"
+    script = f"salloc -Q sh -c '{command}'; touch stopped; fg"
+    process, master = start_in_shell(start, shell, "-m", "-c", script)
     wait_until((shell.directory / "stopped").exists, "the shell")
     os.write(master, b"text\n")
     assert process.wait(30) == 0

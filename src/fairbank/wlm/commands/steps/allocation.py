@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 
-from fairbank.core.errors import FairbankError
+from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.core.submission.gpus import VARIABLES
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.commands.job_options import SubmissionWords
-from fairbank.wlm.commands.job_submission import job_to_submit, persist
+from fairbank.wlm.commands.job_submission import RETRY_SECONDS, job_to_submit, persist
 from fairbank.wlm.commands.slurm_errors import print_failure
 from fairbank.wlm.commands.steps.ending_signals import held_signals
 
@@ -109,13 +112,38 @@ class InteractiveJob:
         except FairbankError as error:
             self._say(f"error: job {self.number} is not cancelled: {error.message}")
 
+    def watch_end(self) -> None:
+        """Say that the job has ended, if it does while its command goes on.
+
+        A thread waits for that, which takes no signals.
+        """
+        from threading import Thread
+
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        Thread(target=self._wait_for_end, args=(self.number,), daemon=True).start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _wait_for_end(self, number: int) -> None:
+        with Controller(self._controller.directory) as controller, suppress(FairbankError):
+            while True:
+                try:
+                    requests.wait(controller, number)
+                except Unavailable:
+                    time.sleep(RETRY_SECONDS)
+                else:
+                    break
+        if self.number:  # else its command has ended first
+            self.number = 0
+            self._say(f"Job allocation {number} has been revoked.")
+
     def complete(self, code: int, farewell: str = "") -> None:
         """End the job, if there is one, with the exit code of its command, after a message."""
-        if self.number:
+        number, self.number = self.number, 0
+        if number:
             tell_end(
                 self._name,
-                f"job {self.number}",
-                lambda: requests.complete(self._controller, self.number, code << 8),
+                f"job {number}",
+                lambda: requests.complete(self._controller, number, code << 8),
                 farewell,
             )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,11 +20,14 @@ _IGNORED = signal.SIGUSR1, signal.SIGUSR2
 _OF_TERMINAL = signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU
 
 
-def run_command(name: str, words: list[str], environment: dict[str, str]) -> int:
+def run_command(
+    name: str, words: list[str], environment: dict[str, str], begin: Callable[[], None]
+) -> int:
     """Run the command of salloc, or a shell, and return its exit code.
 
     Signals of the terminal are for the command. Those that reach this process are forwarded to it
-    and its children. SIGHUP also ends this wait, as in Slurm.
+    and its children. SIGHUP also ends this wait, as in Slurm. `begin` is called when the command
+    has its process.
     """
     own = {**os.environ, **environment}
     command = words or [os.environ.get("SHELL") or "/bin/sh"]
@@ -49,6 +53,7 @@ def run_command(name: str, words: list[str], environment: dict[str, str]) -> int
             os._exit(1)
     with suppress(OSError):  # it has done so itself, and executes its command or has ended
         os.setpgid(pid, pid)
+    begin()
     group = _CommandGroup(pid, has_terminal=has_terminal)
     with (
         handled_signals(_IGNORED, signal.SIG_IGN),
@@ -79,6 +84,8 @@ class _CommandGroup:
         """Wait for the end of the command, and return its status."""
         while os.WIFSTOPPED(status := os.waitpid(self._pid, os.WUNTRACED)[1]):
             number = os.WSTOPSIG(status)
+            if number == signal.SIGSTOP and _foreground() == self._pid:
+                number = signal.SIGTSTP  # `suspend` of a shell, which leaves the terminal so
             # Without a terminal no shell would continue this process.
             if number not in _OF_TERMINAL or _foreground() is None:
                 continue

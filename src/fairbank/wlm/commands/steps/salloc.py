@@ -26,7 +26,8 @@ def run_salloc(name: str, line: SubmissionWords) -> int:
                 print("\a", end="", flush=True)
             controller.close()  # the command may take days
             command = [line.script, *line.arguments] if line.script is not None else []
-            code = run_command(name, command, environment)
+            watch = (lambda: None) if "quiet" in line.options else job.watch_end
+            code = run_command(name, command, environment, watch)
         except Revoked:
             return 1
         finally:
