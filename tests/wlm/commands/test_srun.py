@@ -47,6 +47,24 @@ def test_job_whose_nodes_have_not_begun_is_no_allocation_yet(
     assert (process.returncode, out, err) == (0, "", "")
 
 
+def test_job_that_ends_before_it_has_begun_is_revoked_although_its_nodes_are_not_cleared(
+    cluster: SmallCluster, shell: Shell
+) -> None:
+    wait_until(lambda: not cluster.busy_jobs(), "the nodes to be free")
+    cluster.node.send_signal(signal.SIGSTOP)
+    try:
+        process = shell.start("srun", "-N", "2", "true")
+        wait_until(lambda: "CONFIGURING" in str(cluster.jobs()), "nodes for the job")
+        (number,) = cluster.busy_jobs()
+        with Controller(cluster.directory) as controller:
+            requests.change_jobs(controller, "cancel", [str(number)])
+        out, err = process.communicate(timeout=60)
+    finally:
+        cluster.node.send_signal(signal.SIGCONT)
+    assert (process.returncode, out) == (1, "")
+    assert err.endswith(f"srun: error: Job allocation {number} has been revoked (CANCELLED)\n")
+
+
 def test_step_ends_as_its_tasks_although_its_job_ends_with_it(
     cluster: SmallCluster, shell: Shell
 ) -> None:

@@ -252,7 +252,8 @@ class CommandAnswers:
         is_ready = job.state is JobState.RUNNING
         variables = allocation_variables(runner, job) if is_ready else {}
         return {
-            "state": job.state.shown,
+            # Its nodes may still be COMPLETING.
+            "state": job.state.base if job.state.has_ended else job.state.shown,
             "reason": job.shown_reason(runner.now().wall),
             "environment": variables,
         }
