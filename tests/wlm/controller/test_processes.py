@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.wlm.client import requests
+from fairbank.wlm.client.connection import Controller
 from tests.support.conditions import wait_until
 from tests.wlm.controller.small_cluster import SETTINGS, SmallCluster
 
@@ -149,6 +151,21 @@ def test_failed_commit_is_retried_and_refuses_changes_meanwhile(cluster: SmallCl
     assert cluster.ask("failure") is None
     cluster.kill_controller()
     cluster.start_controller()
+    cluster.wait_for_state(job, "CANCELLED")
+
+
+def test_wait_for_the_start_of_a_job_tells_its_end_before_its_nodes_are_clean(
+    cluster: SmallCluster,
+) -> None:
+    job = cluster.submit("sleep 600")
+    cluster.wait_for_state(job, "RUNNING")
+    with Controller(cluster.directory) as controller:
+        assert requests.wait_for_start(controller, job).environment
+        cluster.node.send_signal(signal.SIGSTOP)
+        requests.change_jobs(controller, "cancel", [str(job)])
+        assert cluster.jobs()[str(job)][0] == "CANCELLED COMPLETING"
+        assert requests.wait_for_start(controller, job).state == "CANCELLED"
+        cluster.node.send_signal(signal.SIGCONT)
     cluster.wait_for_state(job, "CANCELLED")
 
 

@@ -43,7 +43,7 @@ from fairbank.wlm.controller.nodes.node_link import NodeLinks
 from fairbank.wlm.controller.nodes.node_requests import allocation_variables
 from fairbank.wlm.controller.state_store import digest
 from fairbank.wlm.core import events as ev
-from fairbank.wlm.core.job_states import JobState
+from fairbank.wlm.core.job_states import BEGUN
 from fairbank.wlm.core.requests.rights import check_operator, check_owner, is_operator
 from fairbank.wlm.core.requests.submission import JobAccepted, default_partition
 from fairbank.wlm.protocol import commands as cmd
@@ -248,8 +248,8 @@ class CommandAnswers:
         except TimeoutError:
             job = runner.state.jobs[request.job]
         check_owner(runner.state.settings, user.caller, job)
-        # A job that is CONFIGURING has nodes, but takes no steps yet.
-        is_ready = job.state is JobState.RUNNING
+        # A job that is CONFIGURING has nodes but takes no steps yet; a suspended one does.
+        is_ready = job.state in BEGUN
         variables = allocation_variables(runner, job) if is_ready else {}
         return {
             # Its nodes may still be COMPLETING.
