@@ -135,8 +135,8 @@ def test_steps_are_accounted(cluster: SmallCluster) -> None:
 
 
 def test_usage_of_a_step_that_ends_with_its_job_is_accounted(cluster: SmallCluster) -> None:
-    take = f"{sys.executable} -c 'data = bytearray(60 << 20); print(1, flush=True); input()'"
-    script = f"#!/bin/bash\n{SRUN} -o taken {take} < <(sleep 600) &\nwhile [ ! -s taken ]\n"
+    code = "import time; data = bytearray(60 << 20); print(1, flush=True); time.sleep(600)"
+    script = f"#!/bin/bash\n{SRUN} -o taken {sys.executable} -c '{code}' &\nwhile [ ! -s taken ]\n"
     script += "do sleep 0.1\ndone\n"
     (cluster.directory / "end.sh").write_text(script)
     job = printed(cluster, "sbatch", "--parsable", "-w", "n2", "end.sh").strip()
