@@ -183,6 +183,16 @@ def test_input_goes_to_all_tasks_to_one_or_to_none(shell: Shell) -> None:
     assert shell.run("srun", "-i", "in", "wc", "-l")[1] == ["20000"]
 
 
+def test_number_that_is_no_task_of_the_step_is_the_name_of_a_file(shell: Shell) -> None:
+    (shell.directory / "7").write_text("seven\n")
+    assert shell.run("srun", "-n", "2", "-i", "7", "cat") == (0, ["seven", "seven"], [])
+    script = sh("echo $SLURM_PROCID; echo e >&2")
+    assert shell.run("srun", "-n", "2", "-o", "2", *script) == (0, [], [])
+    assert sorted((shell.directory / "2").read_text().split()) == ["0", "1", "e", "e"]
+    assert shell.run("srun", "-n", "2", "-o", "1", "-e", "3", *script) == (0, ["1"], [])
+    assert (shell.directory / "3").read_text() == "e\ne\n"
+
+
 def test_input_file_has_the_symbols_of_output_files(shell: Shell) -> None:
     script = (
         "echo here >in-$SLURM_JOB_ID-0; srun -i in-%j-%s cat; srun -i in-%J cat;"

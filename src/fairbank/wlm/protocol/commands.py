@@ -239,9 +239,9 @@ class CreateStepRequest(CommandRequest, frozen=True, kw_only=True, tag="create-s
     `options` are those of srun by long name, as written; of `output` and `error` only patterns of
     files that the tasks open. `arguments` are those of all tasks, `programs` those of single ranks.
     `input` is a file that the tasks open; empty: srun gives it. `input_rank` is the only task that
-    gets it; null: all. `terminal` are rows and columns of a terminal for the task 0; empty: none.
-    A request with the `key` of a step of the job that runs gets that step, and a `repeated` one
-    also gets a step that has ended.
+    gets it; null, or a task that the step has not: all. `terminal` are rows and columns of a
+    terminal for the task 0; empty: none. A request with the `key` of a step of the job that runs
+    gets that step, and a `repeated` one also gets a step that has ended.
     """
 
     job: int

@@ -112,28 +112,26 @@ def _run(
     ends_job: bool = False,
 ) -> int:
     files = {name: options.pop(name, "") for name in _OWN_FILES}
-    only = {
-        kind: int(files[name] or files["output"])
-        for kind, name in _NAMES.items()
-        if (files[name] or files["output"]).isdecimal()
-    }
     for name in _NAMES.values():
         if files[name].lower() == "none":
             options[name] = os.devnull
         elif _OF_TASK.search(files[name]):
             options[name] = files[name]
     step = _requested_step(line, options, values, files["input"])
-    # A file that is missing starts no task.
-    has_symbols, stdin = "%" in files["input"], None
-    if not (step.input or has_symbols):
-        stdin = _input(files["input"])
+    # A file that is missing starts no task, unless its name depends on the step.
+    is_known = not ("%" in files["input"] or files["input"].isdecimal())
+    stdin = _input(files["input"]) if is_known and not step.input else None
     created: list[requests.StartedStep] = []
     try:
         if not _is_created(controller, step, options, values, created):
             return 1
         started, symbols = created[0], _symbols(created[0])
+        ranks = {name: _rank(text, started) for name, text in files.items()}
+        shown = {OUTPUT: ranks["output"], ERRORS: ranks["error" if files["error"] else "output"]}
+        only = {kind: rank for kind, rank in shown.items() if rank is not None}
+        files |= {name: "all" for name, rank in ranks.items() if rank is not None}
         descriptors = _descriptors(files, options, symbols)
-        if has_symbols and not step.input:
+        if not (is_known or step.input):
             stdin = _input(expand_pattern(files["input"], symbols, field="--input"))
         code = _follow(controller, started, descriptors, stdin, options, values, only)
     except (KeyboardInterrupt, FairbankError, OSError) as error:
@@ -308,7 +306,7 @@ def _descriptors(
     mode = os.O_APPEND if options.get("open-mode") == "append" else os.O_TRUNC
     for kind, name in _NAMES.items():
         pattern = files[name]
-        if not pattern or name in options or pattern.lower() == "all" or pattern.isdecimal():
+        if not pattern or name in options or pattern.lower() == "all":
             continue
         path = expand_pattern(pattern, symbols, field=f"--{name}")
         try:
@@ -320,6 +318,15 @@ def _descriptors(
     return descriptors
 
 
+def _rank(text: str, step: requests.StartedStep) -> int | None:
+    """Return the task that the text of --input, --output or --error names; None: it names a file.
+
+    A number that is not smaller than the number of tasks is the name of a file, as in Slurm.
+    """
+    tasks = sum(len(node.ranks) for node in step.nodes)
+    return int(text) if text.isdecimal() and int(text) < tasks else None
+
+
 def _number(variable: str) -> int | None:
     """Return a variable that is a whole number; None: it is not."""
     text = os.environ.get(variable, "")
@@ -328,7 +335,7 @@ def _number(variable: str) -> int | None:
 
 def _input(text: str) -> int:
     """Return the descriptor with the input: a file, or standard input."""
-    if not text or text.isdecimal() or text.lower() == "all":
+    if not text or text.lower() == "all":
         return 0
     try:
         file = os.open(text, os.O_RDONLY | os.O_CLOEXEC)

@@ -80,6 +80,8 @@ def start_step_message(
     request = launch.request
     names = [grant.node for grant in step.grants]
     grant = step.grants[names.index(node)]
+    # A larger number is the name of a file, which srun gives to all tasks.
+    is_task = (request.input_rank or 0) < sum(len(one.ranks) for one in step.grants)
     return StartStep(
         run=step.run,
         step=step.number,
@@ -92,7 +94,7 @@ def start_step_message(
         ),
         directory=request.directory,
         append=launch.options.get("open-mode") == "append",
-        input_rank=request.input_rank,
+        input_rank=request.input_rank if is_task else None,
         terminal=request.terminal,
         shows_cpus=launch.binding.is_verbose,
         shows_gpus=launch.gpu_binding.is_verbose,
