@@ -62,6 +62,8 @@ def test_job_without_measured_processor_time_is_named(fairbank: Run) -> None:
         ["812344", str(AYLA), "RUNNING", "-", "-"],
     ]
     assert "Used processor time not known: 702001." in result.err
+    note = "As far as the bank knows, these still run: 812344. It learns of an end seconds after"
+    assert note in " ".join(result.err.split())
 
 
 def test_job_that_the_bank_does_not_know_is_an_error(fairbank: Run) -> None:

@@ -231,7 +231,7 @@ def _used(row: Row) -> dict[str, Any]:
 
 
 def _unknown(context: Context, rows: Sequence[Row], sacct_cluster: str | None) -> Iterator[str]:
-    """Yield sentences with the jobs whose processor time is not known.
+    """Yield sentences with the jobs whose processor time, or whose end, is not known.
 
     The bank does not know which jobs Slurm ran: others are entered by hand or from a file.
 
@@ -252,6 +252,12 @@ def _unknown(context: Context, rows: Sequence[Row], sacct_cluster: str | None) -
         if unknown:
             names = dict.fromkeys(job_names(context, unknown))  # the runs of one job once
             yield f"Used processor time not known: {', '.join(names)}. {advice}"
+    if running := [row for row in rows if row["state"] == "held"]:
+        names = dict.fromkeys(job_names(context, running))
+        yield (
+            f"As far as the bank knows, these still run: {', '.join(names)}."
+            " It learns of an end seconds after Slurm."
+        )
 
 
 COMMAND = Command(
