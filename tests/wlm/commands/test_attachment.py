@@ -161,6 +161,12 @@ def test_output_of_one_task_may_be_shown_alone(shell: Shell, cluster: SmallClust
         words = ("sattach", "--from-start", "-l", "--output-filter=3", step)
         filtered = shell.start(*words)
         errors = shell.start(*words, "--error-filter", "0")
+        code, _, err = shell.run("sattach", "--output-filter=4", step)
+        assert (code, err[0]) == (
+            1,
+            f"sattach: error: --output-filter: StepId={step} has no task 4",
+        )
+        assert "it has 4 tasks" in err[1]
         for one in (filtered, errors):
             assert one.stdout is not None
             assert one.stdout.readline() == "3: one\n"

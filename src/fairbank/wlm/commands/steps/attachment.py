@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import compress
+from fairbank.core.units import counted
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
 from fairbank.wlm.client.requests import FoundStep
@@ -21,12 +22,14 @@ from fairbank.wlm.protocol.frames import ERRORS, OUTPUT
 
 USAGE = "[OPTIONS] JOB[.STEP]"
 OPTIONS = (
-    CommandOption("error-filter", "", "TASK", "show the errors of this task alone"),
+    CommandOption("error-filter", "", "TASK", "as --output-filter, for the errors"),
     CommandOption("from-start", about="show also earlier output, as far as it is kept"),
     CommandOption("input-filter", "", "TASK", "not supported: srun -i chooses the task"),
     CommandOption("label", "l", about="begin each line with the number of its task"),
     CommandOption("layout", about="show nodes and tasks of the step, and end"),
-    CommandOption("output-filter", "", "TASK", "show the output of this task alone"),
+    CommandOption(
+        "output-filter", "", "TASK", "show output and errors of this task alone; - is all"
+    ),
     CommandOption("pty", about="give the terminal to the task 0 of srun --pty"),
     CommandOption("quiet", "Q", about="show only errors"),
     CommandOption("verbose", "v", about="no effect"),
@@ -53,6 +56,16 @@ def run(name: str, words: Sequence[str]) -> int:
         if "layout" in line.options:
             _print_layout(target)
             return 0
+        tasks = _task_count(target)
+        for task in only.values():
+            if task >= tasks:
+                raise InvalidInput(
+                    f"{target.step} has no task {task}",
+                    field="--output-filter"
+                    if "output-filter" in line.options
+                    else "--error-filter",
+                    remedy=f"it has {counted(tasks, 'task')}, from 0 on",
+                )
         return _attach(controller, target, line.options, name=name, only=only)
 
 
@@ -89,7 +102,7 @@ def _attach(
 ) -> int:
     """Follow the step to its end."""
     step, has_terminal = target.step, "pty" in options
-    ranks = sum(len(node.ranks) for node in step.nodes)
+    ranks = _task_count(target)
     output = StepOutput(
         STANDARD,
         ranks,
@@ -109,7 +122,7 @@ def _attach(
 
 def _filters(options: Mapping[str, str]) -> dict[int, int]:
     """Return the task that alone is shown, by kind of frame. Errors are as output by default."""
-    only = {}
+    only: dict[int, int] = {}
     for kind, name in (
         (ERRORS, "output-filter"),
         (OUTPUT, "output-filter"),
@@ -117,6 +130,9 @@ def _filters(options: Mapping[str, str]) -> dict[int, int]:
     ):
         text = options.get(name)
         if text is None:
+            continue
+        if text == "-":
+            only.pop(kind, None)
             continue
         if not (text.isascii() and text.isdecimal()):
             raise InvalidInput(
@@ -126,10 +142,14 @@ def _filters(options: Mapping[str, str]) -> dict[int, int]:
     return only
 
 
+def _task_count(target: FoundStep) -> int:
+    return sum(len(node.ranks) for node in target.step.nodes)
+
+
 def _print_layout(target: FoundStep) -> None:
     """Print nodes and tasks as Slurm's sattach does."""
     nodes = target.step.nodes
-    names, tasks = compress([one.node for one in nodes]), sum(len(one.ranks) for one in nodes)
+    names, tasks = compress([one.node for one in nodes]), _task_count(target)
     print(f"Job step layout:\n\t{tasks} tasks, {len(nodes)} nodes ({names})\n")
     for number, node in enumerate(nodes):
         ranks = "".join(f"{rank} " for rank in node.ranks)
