@@ -132,6 +132,20 @@ def test_running_job_has_its_hold(changing: Run, queue: Path) -> None:
     assert data["slurm"]["nodes"] == "c[01-03]"
 
 
+def test_suspended_job_has_what_is_left_of_its_time_limit(changing: Run, queue: Path) -> None:
+    jobs = queue / "jobs.txt"
+    lines = jobs.read_text().splitlines()
+    (place,) = [place for place, line in enumerate(lines) if line.startswith("JobId=1 ")]
+    line = lines[place].replace("JobState=RUNNING", "JobState=SUSPENDED")
+    line = re.sub(r" RunTime=\S+ TimeLimit=\S+", " RunTime=00:10:00 TimeLimit=02:00:00", line)
+    lines[place] = line
+    jobs.write_text("\n".join(lines) + "\n")
+    text, _ = why(changing, 1, queue)
+    assert "is suspended, started at" in text
+    assert "; its time limit does not run meanwhile: 01:50:00 of it are left." in text
+    assert "at the latest" not in text
+
+
 def test_latest_end_is_shown_as_far_as_the_bank_knows_it(
     changing: Run, own_bank: Bank, queue: Path
 ) -> None:

@@ -56,7 +56,7 @@ class SlurmJob(ListedJob, frozen=True, kw_only=True):
     are printed, `allocated` the nodes that it has. `het_job` is the first component of a
     heterogeneous job, `het_offset` the number of this one. `deadline` is the instant by which it
     must end. `uid` is None where Slurm does not print it. `submit_host` is the host from which it
-    was submitted.
+    was submitted. `ran` is how long a suspended job has run.
     """
 
     name: str
@@ -87,6 +87,7 @@ class SlurmJob(ListedJob, frozen=True, kw_only=True):
     het_job: int | None = None
     het_offset: int = 0
     submit_host: str = ""
+    ran: int | None = None
 
     @property
     def squeue_name(self) -> str:
@@ -152,6 +153,7 @@ def _job(cells: Cells) -> SlurmJob | None:
         het_job=cells.read("HetJobId", words.optional(words.job_id), ""),
         het_offset=cells.read("HetJobOffset", words.number, "0"),
         submit_host=cells.get("AllocNode:Sid", "").rpartition(":")[0],
+        ran=cells.read("RunTime", _length, NOT_APPLICABLE) if state == "SUSPENDED" else None,
     )
 
 

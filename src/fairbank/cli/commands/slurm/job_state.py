@@ -12,6 +12,7 @@ from fairbank.cli.framework.output import source_line
 from fairbank.cli.framework.selectors import SeveralClusters
 from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.core.hostlist import compress
+from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
 from fairbank.core.time import iso, parse_instant, show_duration, show_rounded
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import instant_of
@@ -246,6 +247,11 @@ def _slurm_sentence(context: Context, name: str, runs: NotPending) -> str:
         else:
             sentence += f", started at {started}"
     sentence += f" on {nodes}" if (nodes := _nodes(job)) else ""
+    if job.state == "SUSPENDED":
+        sentence += "; its time limit does not run meanwhile"
+        if job.ran is None or job.limit in (None, UNLIMITED_SECONDS):
+            return sentence
+        return f"{sentence}: {show_duration(max(job.limit - job.ran, 0))} of it are left"
     return sentence if job.ends is None else sentence + _latest_end(context, job.ends, runs.as_of)
 
 

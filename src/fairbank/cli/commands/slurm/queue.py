@@ -211,7 +211,9 @@ def _show_own(context: Context, source: SlurmOutput) -> int:
     shown = rows if height is None else rows[: max(height - FRAME_LINES, 1)]
     left_out = len(rows) - len(shown)
     more = [f"{counted(left_out, 'more job')} of yours: fairbank queue -l"] if left_out else []
-    counts = f"{len(running):,} running, {len(waiting):,} waiting"
+    suspended = sum(job.state == "SUSPENDED" for job in running)
+    paused = f"{suspended:,} suspended, " if suspended else ""
+    counts = f"{len(running) - suspended:,} running, {paused}{len(waiting):,} waiting"
     has_gpus = any(row["gpus"] for row in rows)
     is_plain = options.form is None and not named_columns(context)
     plain_columns = [column for column in OWN_COLUMNS if has_gpus or column.head != "GPUS"]
