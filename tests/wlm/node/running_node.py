@@ -87,9 +87,13 @@ class Controller:
 
     def ask(self, request: Message, kind: type[T]) -> T:
         """Send a request and return its answer, which must be of this kind."""
+        self.send(request)
+        return self._receive(kind, self._number)
+
+    def send(self, request: Message) -> None:
+        """Send a request without waiting for its answer."""
         self._number += 1
         self._socket.sendall(encode_message(request, self._number))
-        return self._receive(kind, self._number)
 
     def wait(self, run: Run, state: str, *, changes: int = 1) -> RunStatus:
         """Return the status of a run as soon as it has had this state so many times."""
@@ -200,6 +204,11 @@ class RunningNode:
 
     def start_step(self, run: Run, script: str, step: int = 0, **fields: Any) -> StartStep:
         """Start a step of a shell script, by default with one task."""
+        start = self.step_to_start(run, script, step, **fields)
+        self.controller.ask(start, Accepted)
+        return start
+
+    def step_to_start(self, run: Run, script: str, step: int = 0, **fields: Any) -> StartStep:
         defaults: dict[str, Any] = {
             "run": run,
             "step": step,
@@ -208,9 +217,7 @@ class RunningNode:
             "environment": ENVIRONMENT,
             "directory": str(self.folder),
         }
-        start = StartStep(**(defaults | fields))
-        self.controller.ask(start, Accepted)
-        return start
+        return StartStep(**(defaults | fields))
 
     def lines(self, minimum: int = 0) -> list[str]:
         """Return the output of jobs, without Slurm's line about an end, as soon as it has a

@@ -102,6 +102,19 @@ def test_signal_during_the_start_of_a_step_reaches_its_tasks(node: RunningNode, 
     assert node.controller.wait_for_step(run, 0).status == signal.SIGUSR1
 
 
+@pytest.mark.parametrize("number", [0, signal.SIGUSR1])
+def test_end_of_a_step_that_is_not_written_down_yet_is_kept(
+    node: RunningNode, run: Run, number: int
+) -> None:
+    daemon = read_start(str(node.directories.path(run)))
+    assert daemon is not None
+    os.kill(daemon.daemon, signal.SIGSTOP)  # the start asks it for the time that is left
+    node.controller.send(node.step_to_start(run, "exec sleep 600"))
+    node.controller.ask(EndStep(run=run, step=0, number=number, reason="CANCELLED"), Accepted)
+    os.kill(daemon.daemon, signal.SIGCONT)
+    assert node.controller.wait_for_step(run, 0).status == (number or signal.SIGTERM)
+
+
 def test_step_and_its_output_outlive_a_killed_node_daemon(node: RunningNode, run: Run) -> None:
     node.start_step(run, "echo one; read line; echo two; exit 5")
     with attach(node, run, wants_input=True) as reader:

@@ -387,7 +387,9 @@ def test_tasks_that_share_a_file_lose_no_line(start_step: StartStep, tmp_path: P
 
 
 def test_signal_of_an_srun_goes_to_all_processes_of_a_task(start_step: StartStep) -> None:
-    step = streamed(start_step, "(trap 'echo usr1; exit' USR1; echo ready; read line); true")
+    step = streamed(
+        start_step, "trap : USR1; (trap 'echo usr1; exit' USR1; echo ready; read line); true"
+    )
     with Reader(step, credit=100) as reader:
         reader.receive_until(b"ready\n")
         reader.send(SIGNAL, signal.SIGUSR1)

@@ -70,8 +70,9 @@ class NodeRun:
 
     Invariants: `status` is what the controller knows, or will know after the next registration.
     `steps` are those beside the batch script that the controller has not forgotten, by number, and
-    `_step_tasks` bring them to their ends. `_begun`: the script has begun, or will not. `_memory`
-    is the limit in bytes, None until it is read.
+    `_step_tasks` bring them to their ends. `_early_ends` are the requests to end a step that came
+    before it was written down, by its number. `_begun`: the script has begun, or will not.
+    `_memory` is the limit in bytes, None until it is read.
     """
 
     def __init__(self, stored: StoredRun, context: NodeContext) -> None:
@@ -93,6 +94,7 @@ class NodeRun:
             for number in (() if stored.end else context.directories.steps(stored.run))
         }
         self._step_tasks: set[asyncio.Task[None]] = set()
+        self._early_ends: dict[int, list[EndStep]] = {}
         self._end: RunOutcome | None = stored.end
         self._begun = asyncio.Event()
         self._memory: int | None = None
@@ -194,8 +196,18 @@ class NodeRun:
             Conflict: the run has ended, or has not begun.
             FairbankError: the step cannot be written down.
         """
-        await self._begun.wait()  # the batch node may have begun before this one
-        seconds = await self._script.seconds_left()
+        ends = self._early_ends.setdefault(start.step, [])
+        try:
+            await self._begun.wait()  # the batch node may have begun before this one
+            seconds = await self._script.seconds_left()
+            self._create_step(start, seconds)
+        finally:
+            self._early_ends.pop(start.step, None)
+        while ends:
+            await self.end_step(ends.pop(0))
+
+    def _create_step(self, start: StartStep, seconds: float | None) -> None:
+        """Write a step down and begin, unless it is known. `seconds` are those of its run."""
         if start.step in self.steps:
             return
         if self.status.state != "running" or self._end is not None:
@@ -222,6 +234,9 @@ class NodeRun:
 
         One that has ended stays as it is.
         """
+        if request.step in self._early_ends:
+            self._early_ends[request.step].append(request)
+            return
         step = self.steps.get(request.step)
         if step is None or step.status.end is not None:
             return
