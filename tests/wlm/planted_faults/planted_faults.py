@@ -308,8 +308,8 @@ NODE = (
         "end that was requested before the start",
         "node",
         "node/step_process.py",
-        "if self.end_request is not None:\n                await self._send_end",
-        "if self.end_request is None:\n                await self._send_end",
+        "if self.end_request is not None:\n            await self.end(",
+        "if self.end_request is None:\n            await self.end(",
     ),
 )
 FAULTS: Sequence[PlantedFault] = (*CORE, *CONTROLLER, *NODE)
