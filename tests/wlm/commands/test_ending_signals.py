@@ -392,9 +392,8 @@ def test_command_of_salloc_gets_the_keys_of_a_terminal_that_is_not_its_input(
     script = f"exec salloc -Q sh -c '{command}' </dev/null"
     process, master = start_in_shell(start, shell, "-c", script)
     wait_until((shell.directory / "on").exists, "the command")
-    # Python handles a signal late that comes just before waitpid(2): at the next one.
-    wait_until(lambda: os.write(master, key) and process.poll() is not None, "the end of salloc")
-    assert process.returncode == 6
+    os.write(master, key)
+    assert process.wait(30) == 6
     os.close(master)
 
 
