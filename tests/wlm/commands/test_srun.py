@@ -6,6 +6,8 @@ import os
 import pty
 import re
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -23,12 +25,21 @@ def test_step_prints_what_its_tasks_write(shell: Shell) -> None:
     assert sorted(err) == ["0: e", "1: e", "2: e", "3: e"]
 
 
-def test_job_whose_nodes_have_not_begun_is_no_allocation_yet(
-    cluster: SmallCluster, shell: Shell
-) -> None:
+@contextmanager
+def stopped_node(cluster: SmallCluster) -> Iterator[None]:
+    """Stop the node daemon for a while, when no job has nodes."""
     wait_until(lambda: not cluster.busy_jobs(), "the nodes to be free")
     cluster.node.send_signal(signal.SIGSTOP)
     try:
+        yield
+    finally:
+        cluster.node.send_signal(signal.SIGCONT)
+
+
+def test_job_whose_nodes_have_not_begun_is_no_allocation_yet(
+    cluster: SmallCluster, shell: Shell
+) -> None:
+    with stopped_node(cluster):
         process = shell.start("srun", "-N", "2", "true")
         with Controller(cluster.directory) as controller:
 
@@ -40,8 +51,6 @@ def test_job_whose_nodes_have_not_begun_is_no_allocation_yet(
             wait_until(configured, "nodes for the job")
             (number,) = configured()
             early = requests.wait_for_start(controller, number, 0.6)
-    finally:
-        cluster.node.send_signal(signal.SIGCONT)
     out, err = process.communicate(timeout=60)
     assert (early.state, early.environment) == ("CONFIGURING", {})
     assert (process.returncode, out, err) == (0, "", "")
@@ -50,17 +59,13 @@ def test_job_whose_nodes_have_not_begun_is_no_allocation_yet(
 def test_job_that_ends_before_it_has_begun_is_revoked_although_its_nodes_are_not_cleared(
     cluster: SmallCluster, shell: Shell
 ) -> None:
-    wait_until(lambda: not cluster.busy_jobs(), "the nodes to be free")
-    cluster.node.send_signal(signal.SIGSTOP)
-    try:
+    with stopped_node(cluster):
         process = shell.start("srun", "-N", "2", "true")
         wait_until(lambda: "CONFIGURING" in str(cluster.jobs()), "nodes for the job")
         (number,) = cluster.busy_jobs()
         with Controller(cluster.directory) as controller:
             requests.change_jobs(controller, "cancel", [str(number)])
         out, err = process.communicate(timeout=60)
-    finally:
-        cluster.node.send_signal(signal.SIGCONT)
     assert (process.returncode, out) == (1, "")
     assert err.endswith(f"srun: error: Job allocation {number} has been revoked (CANCELLED)\n")
 

@@ -154,13 +154,18 @@ def test_failed_commit_is_retried_and_refuses_changes_meanwhile(cluster: SmallCl
     cluster.wait_for_state(job, "CANCELLED")
 
 
-def test_wait_for_the_start_of_a_job_tells_its_end_before_its_nodes_are_clean(
+def test_wait_for_the_start_of_a_job_tells_its_suspension_and_its_end_at_once(
     cluster: SmallCluster,
 ) -> None:
     job = cluster.submit("sleep 600")
     cluster.wait_for_state(job, "RUNNING")
     with Controller(cluster.directory) as controller:
-        assert requests.wait_for_start(controller, job).environment
+        running = requests.wait_for_start(controller, job)
+        assert running.environment
+        requests.change_jobs(controller, "suspend", [str(job)])  # its steps wait for the resume
+        suspended = requests.wait_for_start(controller, job)
+        assert (suspended.state, suspended.environment) == ("SUSPENDED", running.environment)
+        requests.change_jobs(controller, "resume", [str(job)])
         cluster.node.send_signal(signal.SIGSTOP)
         requests.change_jobs(controller, "cancel", [str(job)])
         assert cluster.jobs()[str(job)][0] == "CANCELLED COMPLETING"
