@@ -44,7 +44,10 @@ class Cluster:
         }
 
     def run(self, *words: str) -> str:
-        """Run a command in the directory above, which must succeed, and return its output."""
+        """Run a command in the directory above, and return its output.
+
+        Raises subprocess.SubprocessError if it fails or takes longer than SCRIPT_SECONDS.
+        """
         return subprocess.run(
             words,
             env=self.environment,
@@ -53,6 +56,7 @@ class Cluster:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            timeout=SCRIPT_SECONDS,
         ).stdout
 
     def shell(self, script: str) -> str:

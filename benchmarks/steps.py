@@ -61,6 +61,7 @@ ATTACHED = f"""
 rm -f go rate seen*
 srun -t 10 -J rated /usr/bin/python3 -S -c '{RATED}' > /dev/null 2>&1 & writer=$!
 until job=$(squeue -h -t R -n rated -o %i) && [ "$job" ]; do sleep 0.05; done
+until [ "$(squeue -h -s -j $job)" ]; do sleep 0.05; done  # a job starts before its step
 pids=
 for i in $(seq $READERS); do sattach $job.0 > seen$i 2>&1 & pids="$pids $!"; done
 for i in $(seq $READERS); do until grep -q ready seen$i; do sleep 0.05; done; done
