@@ -19,6 +19,7 @@ from benchmarks.measure import Figure, Say, Table, Target, at_most, ratio
 from tests.agent.running_agent import RunningAgent
 from tests.slurm.bank_cluster import RICH, BankStack, agent_for, prices
 from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.guard import running_cluster
 from tests.slurm.prep_cluster import build, install, settings
 from tests.support.conditions import wait_until
 from tests.support.server import create_bank
@@ -147,8 +148,7 @@ def place_of(size: str) -> Iterator[Place]:
     """Run a cluster of the lab, an agent, and a bank with credit for the users of Slurm."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="fb-bench-")))
-        cluster = Cluster.up("bench", size=size)
-        stack.callback(cluster.down)
+        cluster = stack.enter_context(running_cluster("bench", size))
         install(build(CHECKOUT, folder), cluster)
         server, _ = stack.enter_context(postgres_server())
         bank = stack.enter_context(

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.measure import Say
 from fairbank.wlm.stepd.processes import Process, descendants, process_table
 from tests.slurm.lab import cluster as lab
+from tests.slurm.lab import guard
 from tests.slurm.lab.packages import Unobtainable
 from tests.support.server import FAIRBANK
 
@@ -91,12 +92,9 @@ def running_cluster(say: Say, *options: str, nodes: int = NODES) -> Iterator[tup
 @contextmanager
 def running_slurm(say: Say) -> Iterator[lab.Cluster]:
     """Run a real Slurm with as many nodes, without Fairbank. Raises Unobtainable."""
-    slurm = lab.Cluster.up("bench", size="wide")
-    say(f"{NODES} slurmd are ready")
-    try:
+    with guard.running_cluster("bench", "wide") as slurm:
+        say(f"{NODES} slurmd are ready")
         yield slurm
-    finally:
-        slurm.down()
 
 
 @contextmanager

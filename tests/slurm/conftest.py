@@ -5,8 +5,6 @@ afterwards.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ import pytest
 
 from tests.slurm.agent import SimulatedAgent, let_run
 from tests.slurm.lab.cluster import Cluster, names
+from tests.slurm.lab.guard import cluster_guard, running_cluster
 from tests.slurm.lab.packages import Unobtainable, check
 from tests.slurm.prep_cluster import PrepCluster, build, install, plugin_configured, socket_of
 from tests.support.conditions import wait_until
@@ -34,9 +33,7 @@ def record_figure(request: pytest.FixtureRequest) -> RecordFigure:
 
 
 @pytest.fixture(scope="session")
-def cluster(
-    request: pytest.FixtureRequest, checkout: Path, record_figure: RecordFigure
-) -> Iterator[Cluster]:
+def cluster(request: pytest.FixtureRequest, record_figure: RecordFigure) -> Iterator[Cluster]:
     """Return the running cluster of all tests. A test that needs it idle requests `slurm`."""
     try:
         check()
@@ -44,7 +41,7 @@ def cluster(
         pytest.skip(f"Slurm: {why}")
     before, alone = host_accounts(), not names()
     name = f"tests-{os.getpid()}"
-    with cluster_guard(name, checkout):
+    with cluster_guard(name):
         begun = time.monotonic()
         cluster = Cluster.up(name)
         record_figure(
@@ -105,28 +102,15 @@ def prep(cluster_with_plugin: Cluster) -> Iterator[PrepCluster]:
 
 @contextmanager
 def own_cluster(
-    name: str, checkout: Path, size: str = "full", changes: Mapping[str, str] | None = None
+    name: str, size: str = "full", changes: Mapping[str, str] | None = None
 ) -> Iterator[Cluster]:
     """Start a cluster beside that of all tests; skip the test if there can be none."""
     try:
         check()
     except Unobtainable as why:
         pytest.skip(f"Slurm: {why}")
-    name = f"{name}-{os.getpid()}"
-    with cluster_guard(name, checkout):
-        cluster = Cluster.up(name, size=size, changes=changes)
-        try:
-            yield cluster
-        finally:
-            cluster.down()
-
-
-@contextmanager
-def cluster_guard(name: str, checkout: Path) -> Iterator[None]:
-    """Start a process that removes the cluster if the tests are killed."""
-    command = [sys.executable, "-m", "tests.slurm.lab", "guard", "--name", name]
-    with subprocess.Popen(command, cwd=checkout, stdin=subprocess.PIPE, start_new_session=True):
-        yield
+    with running_cluster(name, size, changes) as cluster:
+        yield cluster
 
 
 def host_accounts() -> dict[str, set[str]]:

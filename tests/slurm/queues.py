@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
 from fairbank.core.hostlist import compress, expand
@@ -104,9 +103,9 @@ SETTINGS = {
 }
 
 
-def queue_cluster(checkout: Path, name: str, **more: str) -> Iterator[Cluster]:
+def queue_cluster(name: str, **more: str) -> Iterator[Cluster]:
     """Start a separate cluster with licenses and a backfill pass every second."""
-    with own_cluster(name, checkout, changes={**SETTINGS, **more}) as cluster:
+    with own_cluster(name, changes={**SETTINGS, **more}) as cluster:
         occupy_other_partition(cluster)
         yield cluster
 

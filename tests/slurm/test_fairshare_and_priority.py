@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -57,9 +56,9 @@ PAUSE_SECONDS = 3
 
 
 @pytest.fixture(scope="module")
-def slurm(checkout: Path) -> Iterator[Cluster]:
+def slurm() -> Iterator[Cluster]:
     """Start a separate cluster: it gets hundreds of associations, which no other test expects."""
-    with own_cluster("standings", checkout) as cluster:
+    with own_cluster("standings") as cluster:
         run_sacctmgr_commands(cluster, list(random_associations.initial_commands()))
         yield cluster
 

@@ -5,7 +5,6 @@ names with the limit's figures.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import pytest
 
@@ -26,9 +25,9 @@ REQUEST = ("--partition=gpu", "--nodes=2", "--gres=gpu:4", "--time=60")
 
 
 @pytest.fixture(scope="module")
-def slurm(checkout: Path) -> Iterator[Cluster]:
+def slurm() -> Iterator[Cluster]:
     enforced = "associations,limits,qos,safe"
-    yield from queue_cluster(checkout, "limits", AccountingStorageEnforce=enforced)
+    yield from queue_cluster("limits", AccountingStorageEnforce=enforced)
 
 
 def test_every_limit_holds_a_job_for_the_reason_that_is_named(slurm: Cluster) -> None:

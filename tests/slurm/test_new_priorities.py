@@ -5,7 +5,6 @@ is now first starts, although nothing else happens.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -35,9 +34,9 @@ SCRIPT = "sleep 3600"
 
 
 @pytest.fixture
-def one_node(checkout: Path) -> Iterator[Cluster]:
+def one_node() -> Iterator[Cluster]:
     """Start a cluster of one node."""
-    with own_cluster("new-priorities", checkout, "small", SETTINGS) as cluster:
+    with own_cluster("new-priorities", "small", SETTINGS) as cluster:
         yield cluster
 
 

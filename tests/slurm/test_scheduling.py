@@ -8,7 +8,6 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -38,16 +37,14 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
 
 
 @pytest.fixture(scope="module")
-def slurm(checkout: Path) -> Iterator[Cluster]:
-    yield from queue_cluster(checkout, "scheduling")
+def slurm() -> Iterator[Cluster]:
+    yield from queue_cluster("scheduling")
 
 
 @pytest.fixture
-def preempting(checkout: Path, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def preempting(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Start a cluster with preemption, by the rule that the test names."""
-    yield from queue_cluster(
-        checkout, "preempting", PreemptType=request.param.value, PreemptMode="CANCEL"
-    )
+    yield from queue_cluster("preempting", PreemptType=request.param.value, PreemptMode="CANCEL")
 
 
 @pytest.fixture(scope="module")

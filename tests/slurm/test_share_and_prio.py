@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import pytest
 
@@ -82,10 +81,10 @@ class ShareUsers:
 
 
 @pytest.fixture(scope="module")
-def users(checkout: Path) -> Iterator[ShareUsers]:
+def users() -> Iterator[ShareUsers]:
     """Start a separate cluster: it gets accounts that no other test expects."""
     require_system_python()
-    with own_cluster("players", checkout) as cluster:
+    with own_cluster("players") as cluster:
         yield ShareUsers(cluster, fairshare_recorder.create_usage(cluster))
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -378,8 +377,8 @@ SCENES = (
 
 
 @pytest.fixture(scope="module")
-def slurm(checkout: Path) -> Iterator[Cluster]:
-    yield from queue_cluster(checkout, "why")
+def slurm() -> Iterator[Cluster]:
+    yield from queue_cluster("why")
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.build.__name__)

@@ -156,9 +156,9 @@ def gpu_scenarios() -> list[Scenario]:
     return [Scenario("gpus", name, (FUNCTIONS, *commands)) for name, *commands in listed]
 
 
-def test_gpus_are_as_under_slurm(checkout: Path, tmp_path: Path) -> None:
+def test_gpus_are_as_under_slurm(tmp_path: Path) -> None:
     changes = {**CHANGES, "GresTypes": "gpu", "AccountingStorageTRES": "gres/gpu"}
-    with own_cluster("gpus", checkout, "gpus", changes) as cluster:
+    with own_cluster("gpus", "gpus", changes) as cluster:
         release = table_release(cluster)
         slurm = _outputs(replace(slurm_site(cluster), parallel=1))
     with fairbank_site(tmp_path, MACHINE, parallel=1) as site:

@@ -17,9 +17,9 @@ from tests.wlm.scenarios.transcript import transcripts
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(2_400)]
 
 
-def test_scenarios_print_the_same_under_both(checkout: Path, tmp_path: Path) -> None:
+def test_scenarios_print_the_same_under_both(tmp_path: Path) -> None:
     chosen = sample() if os.environ.get("FAIRBANK_SHORT") else scenarios()
-    with own_cluster("scenarios", checkout, SIZE, CHANGES) as cluster:
+    with own_cluster("scenarios", SIZE, CHANGES) as cluster:
         release = table_release(cluster)
         as_text = release == AS_TEXT
         slurm = transcripts(slurm_site(cluster), chosen, as_text=as_text)

@@ -60,11 +60,9 @@ COMMANDS = (
 )
 
 
-def test_reserved_minutes_and_their_limit_are_those_of_slurm(
-    checkout: Path, tmp_path: Path
-) -> None:
+def test_reserved_minutes_and_their_limit_are_those_of_slurm(tmp_path: Path) -> None:
     changes = {**CHANGES, "AccountingStorageEnforce": "limits"}
-    with own_cluster("shares", checkout, SIZE, changes) as cluster:
+    with own_cluster("shares", SIZE, changes) as cluster:
         run_sacctmgr_commands(cluster, SACCTMGR)
         slurm = _outputs(slurm_site(cluster))
     with fairbank_site(tmp_path, ASSOCIATIONS) as site:
