@@ -85,6 +85,9 @@ REMARKS = {
     "fairtree": fairtree.REMARK,
     "priority": priority.REMARK,
     "usage": usage.REMARK,
+    "steps": steps.REMARK,
+    "workload_manager": workload_manager.REMARK,
+    "slurm_queue": slurm_queue.REMARK,
 }
 
 

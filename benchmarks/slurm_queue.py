@@ -32,6 +32,10 @@ CYCLES = (
     "pass with backfill, mean",
 )
 """Microseconds in the output of sdiag, and their names in its order."""
+REMARK = """
+The controller makes the rows of 10,000 jobs and squeue makes their lines, both in Python: each is
+about half of the time. "Workload manager: full queue" has the time of a request for one job.
+"""
 
 
 class Scale(NamedTuple):

@@ -33,6 +33,11 @@ until [ -s step ]; do sleep 0.05; done
 echo $job $(cat step)
 """
 """Script that prints the number of a job that sleeps, and the process id of its step daemon."""
+REMARK = """
+Slurm's sbatch is a program in C. Ours starts Python and loads its modules, on the cores that the
+daemons use too: `sbatch --help` in "Workload manager: commands" shows how long that takes. Many
+jobs are submitted faster through one connection, or as an array.
+"""
 
 
 def measure(*, short: bool, say: Say) -> list[Table]:
