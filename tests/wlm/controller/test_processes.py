@@ -52,6 +52,22 @@ def test_job_on_two_nodes_runs_its_script_once(cluster: SmallCluster) -> None:
     assert cluster.lines() == ["n[1-2] 2"]
 
 
+def test_process_that_waits_on_a_node_without_the_script_is_extern(
+    own_cluster: SmallCluster,
+) -> None:
+    job = own_cluster.submit("echo begun; exec sleep 600", nodes=2, output="out")
+    own_cluster.lines(minimum=1)
+    with Controller(own_cluster.directory) as controller:
+
+        def steps() -> list[tuple[str, int | None]]:
+            rows = controller.request("processes", job=str(job))["processes"]
+            return [(row["step"], row["rank"]) for row in rows]
+
+        assert steps() == [("batch", 0), ("extern", None)]
+        own_cluster.kill_node()
+        wait_until(lambda: not steps(), "the controller to miss its nodes")
+
+
 def test_jobs_are_bound_to_cores_of_their_own(own_cluster: SmallCluster) -> None:
     settings = SETTINGS.replace("[jobs]", '[scheduling]\ntask_plugin = "task/affinity"\n\n[jobs]')
     reconfigure(own_cluster, settings, "reconfigured: TaskPlugin")

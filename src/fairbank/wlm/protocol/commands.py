@@ -294,8 +294,9 @@ class OwnRequest(CommandRequest, frozen=True, tag="own"):
 class ProcessesRequest(CommandRequest, frozen=True, tag="processes"):
     """Processes of a job. Answer: `processes`, with `pid`, `job` and `step`.
 
-    Of a task they also have `local`, its number on the node, and `rank`; null: it is none, or not
-    known.
+    `step` is a number, `batch` for the script, or `extern` for a process that waits on a node
+    without the script. Of a task they also have `local`, its number on the node, and `rank`; null:
+    it is none, or not known.
     """
 
     job: str

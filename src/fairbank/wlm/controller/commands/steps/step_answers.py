@@ -109,22 +109,32 @@ class StepAnswers:
         return {}
 
     async def processes(self, request: cmd.ProcessesRequest, user: Submitter) -> Json:
-        processes = []
+        """Return the processes on the nodes that are connected.
+
+        Beside its steps, a node of a job has the script of the job or a process that waits.
+        """
+        processes: list[Json] = []
         for job in own_jobs(self._runner.state, request.job, user.caller):
             run = _run_of(job)
             for node in run.left:
-                answer = await self._nodes.ask(node, wire.ListProcesses(run=run.run))
-                if isinstance(answer, wire.ProcessList):
-                    processes += [
+                try:
+                    answer = await self._nodes.ask(node, wire.ListProcesses(run=run.run))
+                except Unavailable:
+                    continue
+                if not isinstance(answer, wire.ProcessList):
+                    continue
+                has_script = bool(job.submission.script) and node == run.batch_node
+                for one in answer.processes:
+                    is_task = has_script or one.step is not None
+                    processes.append(
                         {
                             "pid": one.pid,
                             "job": job.number,
-                            "step": "batch" if one.step is None else str(one.step),
-                            "local": one.local,
-                            "rank": one.rank,
+                            "step": _step_name(one.step, has_script=has_script),
+                            "local": one.local if is_task else None,
+                            "rank": one.rank if is_task else None,
                         }
-                        for one in answer.processes
-                    ]
+                    )
         return {"processes": processes}
 
     async def job_of_process(self, request: cmd.JobOfProcessRequest, user: Submitter) -> Json:
@@ -161,6 +171,12 @@ class StepAnswers:
         rest = holder.seconds
         ends = None if rest is None else self._runner.now().wall + round(rest)
         return {"job": None if holder.run is None else str(holder.run.job_id), "ends": ends}
+
+
+def _step_name(step: int | None, *, has_script: bool) -> str:
+    if step is None:
+        return "batch" if has_script else "extern"
+    return str(step)
 
 
 def _run_of(job: WlmJob) -> Any:
