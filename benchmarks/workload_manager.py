@@ -34,9 +34,9 @@ echo $job $(cat step)
 """
 """Script that prints the number of a job that sleeps, and the process id of its step daemon."""
 REMARK = """
-Slurm's sbatch is a program in C. Ours starts Python and loads its modules, on the cores that the
-daemons use too: `sbatch --help` in "Workload manager: commands" shows how long that takes. Many
-jobs are submitted faster through one connection, or as an array.
+In "Workload manager: short jobs", Slurm's sbatch is a program in C. Ours starts Python and loads
+its modules, on the cores that the daemons use too: `sbatch --help` in "Workload manager: commands"
+shows how long that takes. Many jobs are submitted faster through one connection, or as an array.
 """
 
 
@@ -68,8 +68,8 @@ def _commands(cluster: Cluster, rounds: int) -> Table:
     most = min(80.0, 4 * figures[NOTHING].median)
     promises = tuple(at_most(name, figures[name], most) for name in commands if name != NOTHING)
     about = (
-        "Processor time on an empty queue; at most 80 ms, and four times that of a Python that does"
-        " nothing."
+        "Processor time on an empty queue. The target is the smaller of 80 ms and four times the"
+        " time of a Python that does nothing."
     )
     return Table("Workload manager: commands", about, tuple(figures.values()), promises)
 

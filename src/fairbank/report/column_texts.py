@@ -96,7 +96,7 @@ TEXTS: Mapping[str, str] = {
     "CPUS": "number of processors",
     "GIVEN": "processor time given: processors times elapsed time; not of resized jobs",
     "CPU-USED": "processor time used",
-    "ENOUGH": "what would have been enough: processors at full use, and the most memory it used",
+    "ENOUGH": "what would have been enough: processors and GPUs at full use, and its most memory",
     "WOULD-COST": "what that would have cost in the same time",
     "eff STATE": "the state of the job, as sacct names it",
     "REQUEST": "credit that the job requested",

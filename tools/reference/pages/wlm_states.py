@@ -12,18 +12,25 @@ from fairbank.wlm.core.node_states import NodeCondition, NodeEvent
 
 _JOB_EVENTS: Mapping[JobEvent, str] = {
     JobEvent.COMPLETED: "its script ends with exit code 0",
-    JobEvent.CANCELLED: "it is cancelled: by a user, the bank, or --kill-on-invalid-dep",
+    JobEvent.CANCELLED: "a user, the bank, --kill-on-invalid-dep or InactiveLimit cancels it",
     JobEvent.FAILED: "its script ends otherwise, or its launch fails with --no-requeue",
-    JobEvent.TIMEOUT: "its time limit and OverTimeLimit have passed",
+    JobEvent.TIMEOUT: (
+        "its time limit and OverTimeLimit have passed, its reservation ends, or its srun or salloc"
+        " is gone (InactiveLimit)"
+    ),
+    JobEvent.OUT_OF_MEMORY: "its script was killed because of its memory",
     JobEvent.NODE_FAIL: "its node fails, with --no-requeue",
     JobEvent.PREEMPTED: "another job needs its nodes",
     JobEvent.DEADLINE: "it cannot end by its --deadline, or runs at it",
     JobEvent.ALLOCATED: "a pass starts it: the bank is asked, then its prolog runs",
     JobEvent.BEGUN: "its script begins",
+    JobEvent.SUSPENDED: "`scontrol suspend`",
+    JobEvent.RESUMED: "`scontrol resume`",
     JobEvent.REQUEUED: "it is requeued: by hand, RequeueExit, preemption, a failed node or launch",
     JobEvent.REQUEUED_HELD: "`scontrol requeuehold`",
     JobEvent.REQUEUED_SPECIAL: "RequeueExitHold, or `scontrol requeuehold State=SpecialExit`",
     JobEvent.CLEARED: "processes and epilogs have ended on all of its nodes",
+    JobEvent.RESERVATION_DELETED: "the reservation that it requests ends or is deleted",
     JobEvent.RELEASED: "it is released",
 }
 _NODE_EVENTS: Mapping[NodeEvent, str] = {
@@ -72,7 +79,8 @@ def _table(
     """Yield a row for each event and next state, with all states from which they lead there."""
     yield "| In state | when | goes to |"
     yield "| --- | --- | --- |"
-    for event, text in events.items():
+    for event in dict.fromkeys([*events, *(event for _, event in transitions)]):
+        text = events[event]
         for after in order:
             before = [state for state in order if transitions.get((state, event)) is after]
             if before:

@@ -122,7 +122,7 @@ def add(parser: Parser) -> None:
     add_option(parser, "-a, --all", about)
     about = "only jobs that may run in these partitions"
     add_option(parser, "-p, --partition NAME,...", about, type=split_list)
-    add_option(parser, "--me", "only my jobs")
+    add_option(parser, "--me", "only my waiting jobs")
     likely = parser.add_mutually_exclusive_group()
     about = f"a likely start of each, however many wait (default: of up to {JOBS_MAX} jobs)"
     add_option(likely, "--start", about)
