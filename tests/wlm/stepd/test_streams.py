@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -79,6 +80,21 @@ def test_task_does_not_wait_for_an_srun_that_takes_nothing(start_step: StartStep
         reader.receive_all()
     assert reader.output[OUTPUT, 0] == numbered(count)
     wait_until(lambda: not list(step.directory.glob("stream.*")), "the removal of the files")
+
+
+def test_connected_srun_gets_everything_although_the_run_is_forgotten(
+    start_step: StartStep,
+) -> None:
+    count = 1_000_000
+    step = streamed(start_step, f"seq {count}")
+    with Reader(step) as reader:
+        assert step.wait().status == 0
+        # Only after it has stored the end it answers again.
+        step.request({"kind": "state"})
+        shutil.rmtree(step.directory)
+        reader.send(CREDIT, 2**31)
+        reader.receive_all()
+    assert reader.output[OUTPUT, 0] == numbered(count)
 
 
 def test_output_that_no_srun_takes_does_not_fill_the_disk(

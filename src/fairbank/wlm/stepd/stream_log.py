@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 
 FREE_PART, FREE_BYTES = 20, 1 << 30
 """One part in so many of a disk stays free for others, but no more than these bytes."""
@@ -80,9 +81,10 @@ class StreamLog:
 
     def _drop_file(self) -> None:
         if self._file is not None:
-            os.close(self._file)
-            os.unlink(self._path)
-            self._file = None
+            file, self._file = self._file, None
+            os.close(file)
+            with suppress(FileNotFoundError):  # the node has forgotten the run
+                os.unlink(self._path)
 
     def read(self, position: int, most: int) -> bytes:
         """Return at most some bytes from a position on; none at the end. Raises OSError."""
