@@ -18,6 +18,8 @@ from fairbank.wlm.protocol.messages import (
     ErrorMessage,
     ForgetStep,
     ListProcesses,
+    Message,
+    NotifyJob,
     PollNode,
     ProcessList,
     Registration,
@@ -236,6 +238,33 @@ def test_script_and_step_may_end_at_the_same_time(node: RunningNode) -> None:
         with fifo.open("w"):
             wait_until(partial(has_two_readers, node, run), "both readers")
         node.controller.wait(run, "finished")
+
+
+def test_step_may_be_forgotten_while_its_run_ends(node: RunningNode) -> None:
+    os.mkfifo(node.folder / "fifo")
+    run = node.submit("read line < fifo")
+    node.controller.wait(run, "running")
+    node.start_step(run, "exec sleep 600")
+    wait_until(lambda: reported(node), "the step to be reported as running")
+    node.start_step(run, "exit 3", step=1)
+    with attach(node, run, 1) as reader:
+        reader.receive_all()
+    node.controller.wait_for_step(run, 1)
+    wait_until(lambda: not node.step_processes(run, 1), "the end of its streams")
+    start = read_start(str(node.directories.step_path(run, 0)))
+    assert start is not None
+    os.kill(start.daemon, signal.SIGSTOP)  # the end of the run waits for its answer
+    with (node.folder / "fifo").open("w") as fifo:
+        fifo.write("\n")
+    notice = NotifyJob(run=run, text="still here")
+    wait_until(
+        lambda: isinstance(node.controller.ask(notice, Message), ErrorMessage),
+        "the end of the script",
+    )
+    node.controller.ask(ForgetStep(run=run, step=1), Accepted)
+    assert [one.step for one in node.controller.ask(PollNode(), Registration).steps] == [0]
+    os.kill(start.daemon, signal.SIGCONT)
+    node.controller.wait(run, "finished")
 
 
 def reported(node: RunningNode) -> bool:

@@ -154,7 +154,7 @@ class NodeRun:
         """End the steps, run the Epilog, and store the end."""
         self._end = end  # no step begins from here on
         self._begun.set()
-        for step in self.steps.values():
+        for step in list(self.steps.values()):  # one that has ended may be forgotten meanwhile
             await step.process.end(0.0, STEPS_ENDED)
         if self._step_tasks:
             await asyncio.wait(self._step_tasks)
