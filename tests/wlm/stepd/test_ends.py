@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
 from fairbank.wlm.stepd.processes import read_process
 from fairbank.wlm.stepd.request_socket import CONNECTIONS_MAX
-from fairbank.wlm.stepd.step import TIME_LIMIT, read_start
+from fairbank.wlm.stepd.step import TIME_LIMIT, StepTask, read_start
 from tests.support.conditions import wait_until
 from tests.wlm.stepd.conftest import StartStep
 from tests.wlm.stepd.steps import StartedLauncher
@@ -148,6 +149,24 @@ def test_signal_goes_to_the_script_alone_or_to_all(start_step: StartStep) -> Non
     )
     step.end()
     step.wait()
+
+
+@pytest.mark.parametrize("name", "HUP INT QUIT TERM USR1 USR2".split())
+def test_signal_to_tasks_that_are_being_prepared_ends_them(
+    start_step: StartStep, tmp_path: Path, name: str
+) -> None:
+    number = signal.Signals[f"SIG{name}"]
+    (group := tmp_path / "group").mkdir()
+    os.mkfifo(group / "tasks")  # without a reader, it delays the tasks before their program
+    tasks = [StepTask(0), StepTask(1)]
+    step = start_step("echo never", group=str(group), tasks=tasks)
+    listed = {"kind": "tasks", "first": 0}
+    wait_until(lambda: len(step.request(listed)["tasks"]) == len(tasks), "the forks")
+    step.request({"kind": "signal", "number": int(number), "only_script": False})
+    reader = os.open(group / "tasks", os.O_RDONLY | os.O_NONBLOCK)
+    end = step.wait()
+    os.close(reader)
+    assert (end.status, step.lines()) == (number, [])
 
 
 @pytest.mark.parametrize(

@@ -186,6 +186,7 @@ def reset_signals() -> None:
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         with suppress(OSError):  # some numbers belong to the C library
             signal.signal(number, signal.SIG_DFL)
+    # After the defaults: a pending signal would be ignored, and so lost.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 

@@ -35,15 +35,20 @@ class TaskStarts:
         """
         local, task = self._tasks[0]
         ours, ends = open_streams(self._step, local, task)
+        # The new process ignores signals as this one does, until it gives them their defaults.
+        # Blocked until then, they stay pending; the kernel would discard those that it ignores.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             pid = os.fork()
         except OSError:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             _close(ours, ends)
             raise
         if pid == 0:
             os.close(self._go)
             signal.set_wakeup_fd(-1)
             run_task(self._step, local, task, ends, self._directory, self._go_read, self._failure)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         self._tasks.popleft()
         _close(ends)
         return pid, task.rank, ours
