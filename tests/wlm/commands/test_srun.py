@@ -486,6 +486,20 @@ def test_step_that_others_leave_no_core_waits_as_long_as_immediate_says(shell: S
 # ------------------------------------------------------------------ within jobs
 
 
+def test_step_waits_for_the_nodes_that_it_names_of_as_many_as_it_has_tasks(shell: Shell) -> None:
+    script = (
+        "srun -N 1 -n 1 -w n1 sh -c 'touch one; while [ ! -e done ]; do sleep 0.05; done' &\n"
+        "while [ ! -e one ]; do sleep 0.05; done\n"
+        "srun -Q -I -n 1 -w n2,n1 printenv SLURMD_NODENAME\n"
+        "srun -Q -I -n 1 -w n1,n2 printenv SLURMD_NODENAME\n"
+        "srun -Q -I -n 2 -w n1,n2 printenv SLURMD_NODENAME\n"
+        "touch done; wait\n"
+    )
+    _, out, err = shell.run("salloc", "-Q", "-N", "2", "--ntasks-per-node=2", *sh(script))
+    assert out == ["n2"]
+    assert len([line for line in err if line.endswith("Requested nodes are busy")]) == 2
+
+
 def test_steps_of_one_job_share_its_cores(shell: Shell) -> None:
     script = (
         "srun -n 1 --exact sh -c 'touch one; while [ ! -e two ]; do sleep 0.05; done' &\n"

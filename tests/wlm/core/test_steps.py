@@ -14,6 +14,7 @@ from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.jobs import Owner
 from fairbank.wlm.core.steps.cores import BUSY
 from fairbank.wlm.core.steps.layout import lay_out
+from fairbank.wlm.core.steps.placement import place_step
 from fairbank.wlm.core.steps.step import EndedStep, StepRequest, StepUsage, WlmStep
 from fairbank.wlm.protocol.messages import RunOutcome, RunUsage, StepStatus
 from tests.wlm.core.world import ALICE, BOB, OPERATOR, World, named
@@ -122,9 +123,55 @@ def test_step_waits_for_others_unless_it_shares_cores() -> None:
 
 
 @pytest.mark.parametrize(
+    ("busy", "fields"),
+    [
+        ({}, {"tasks": 2, "nodes": 2, "named": ("n1",)}),
+        ({}, {"tasks": 2, "named": ("n1", "n2")}),
+        ({}, {"tasks": 1, "nodes": 1, "named": ("n1",)}),
+        ({}, {"tasks": 2, "tasks_per_node": 2, "named": ("n1", "n2")}),
+        ({}, {"tasks": 2, "distribution": "arbitrary", "nodes": 2, "named": ("n2", "n1")}),
+        (
+            {"exact": True, "cpus_per_task": 3},
+            {"exact": True, "tasks": 2, "cpus_per_task": 2, "named": ("n1", "n2")},
+        ),
+    ],
+)
+def test_step_waits_for_a_node_that_it_names(busy: dict[str, Any], fields: dict[str, Any]) -> None:
+    world, job = world_with_job(nodes=3)
+    first = world.step(job, tasks=1, nodes=1, named=("n1",), **busy)
+    error = world.step(job, **fields)
+    assert isinstance(error, Unavailable)
+    assert (error.message, error.field) == (BUSY, "busy")
+    shared = world.step(job, overlap=True, **fields)
+    assert "n1" in ranks(shared)
+    for node in shared.nodes:
+        world.end_step(shared, node)
+    world.end_step(first, "n1")
+    assert "n1" in ranks(world.step(job, **fields))
+
+
+def test_step_that_names_a_busy_node_is_refused_if_it_asks_for_too_many() -> None:
+    world, job = world_with_job()
+    world.step(job, tasks=1, nodes=1, named=("n1",))
+    assert isinstance(world.step(job, nodes=3, named=("n1",)), Conflict)
+
+
+def test_step_whose_named_node_has_too_little_memory_is_refused() -> None:
+    world, job = world_with_job()
+    wlm_job = world.job(job)
+    assert wlm_job.run is not None
+    first, second = wlm_job.run.allocation.grants
+    small = structs.replace(first, memory=5), structs.replace(second, memory=9)
+    request = StepRequest(tasks=2, memory=7, named=("n0", "n1"))
+    with pytest.raises(Conflict, match="its job has 5M on n0"):
+        place_step(request, structs.replace(wlm_job.run.allocation, grants=small), 1, (), {})
+
+
+@pytest.mark.parametrize(
     ("fields", "kind", "field"),
     [
         ({"tasks": 9}, Conflict, "tasks"),
+        ({"tasks": 2, "named": ("n0", "n1"), "excluded": ("n0",)}, Conflict, "nodes"),
         ({"nodes": 3}, Conflict, "nodes"),
         ({"tasks": 3, "cpus_per_task": 3}, Conflict, "tasks"),
         ({"named": ("n7",)}, InvalidInput, "nodelist"),

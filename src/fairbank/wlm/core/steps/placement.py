@@ -46,13 +46,10 @@ def place_step(
     )
     cores, gpus = StepCores(request, threads, others), StepGpus(request, types, others)
     candidates = _candidates(request, allocation)
-    needed = min(request.nodes or 1, len(candidates))
-    able = [grant for grant in candidates if gpus.is_able(grant)]
-    if len(able) < needed:
-        raise too_few_gpus(request, candidates)
-    able = [grant for grant in able if _has_memory(request, grant)]
-    if len(able) < needed:
-        raise _too_little_memory(request, candidates)
+    for grant in candidates:
+        if grant.binding.node in request.named:
+            _able_nodes(request, [grant], 1, gpus)
+    able = _able_nodes(request, candidates, min(request.nodes or 1, len(candidates)), gpus)
     # Named nodes are chosen first, but the tasks follow the order of the job.
     nodes = sorted(_choose_nodes(request, able, cores, gpus), key=allocation.grants.index)
     tasks = request.tasks or len(nodes) * (request.tasks_per_node or 1)
@@ -97,24 +94,47 @@ def _candidates(request: StepRequest, allocation: RunAllocation) -> list[NodeGra
     # Named nodes come first; with "arbitrary" or as many nodes as named ones there are no others.
     named = [grant for grant in grants if grant.binding.node in request.named]
     rest = [grant for grant in grants if grant.binding.node not in request.named]
+    if len(named) < (needed := len(set(request.named))):
+        raise _too_few(request, needed, len(named) + (request.relative or 0))
     only_named = request.named and (
         request.distribution == "arbitrary" or request.nodes in (None, len(set(request.named)))
     )
     return named if only_named else [*named, *rest]
 
 
+def _able_nodes(
+    request: StepRequest, nodes: Sequence[NodeGrant], needed: int, gpus: StepGpus
+) -> list[NodeGrant]:
+    """Return the nodes that have enough GPUs and memory for the step. It needs `needed` of them."""
+    able = [grant for grant in nodes if gpus.is_able(grant)]
+    if len(able) < needed:
+        raise too_few_gpus(request, nodes)
+    able = [grant for grant in able if _has_memory(request, grant)]
+    if len(able) < needed:
+        raise _too_little_memory(request, nodes)
+    return able
+
+
 def _choose_nodes(
     request: StepRequest, able: Sequence[NodeGrant], cores: StepCores, gpus: StepGpus
 ) -> list[NodeGrant]:
-    """Return the nodes of the step, of those that have enough GPUs for it."""
-    usable = [grant for grant in able if cores.is_usable(grant) and gpus.is_free(grant)]
-    chosen = usable[: _most_nodes(request, len(able))]
-    needed = request.nodes or 1
-    if len(chosen) < needed:
-        if needed <= len(able) and (cores.are_taken(able) or gpus.are_taken(able)):
-            raise Unavailable(BUSY, field="busy")
+    """Return the nodes of the step, of those that have enough GPUs and memory for it.
+
+    The step waits for each node that it names, which no other node replaces.
+    """
+    needed, most = request.nodes or 1, _most_nodes(request, len(able))
+    if min(most, len(able)) < needed:
         raise _too_few(request, needed, len(able) + (request.relative or 0))
-    return chosen
+    usable = [grant for grant in able if cores.is_usable(grant) and gpus.is_free(grant)]
+    named = [grant for grant in able if grant.binding.node in request.named]
+    is_named_busy = any(
+        grant not in usable
+        or 0 == _most_tasks(grant, cores, gpus) < _most_tasks(grant, cores, gpus, whole=True)
+        for grant in named
+    )
+    if len(usable) < needed or is_named_busy:
+        raise Unavailable(BUSY, field="busy")
+    return usable[:most]
 
 
 def _most_nodes(request: StepRequest, available: int) -> int:
@@ -134,16 +154,18 @@ def _fitting(
     gpus: StepGpus,
 ) -> list[int]:
     """Return how many tasks fit on each node of the step, which must hold all tasks."""
-    fitting = [gpus.most_tasks(grant, cores.most_tasks(grant)) for grant in nodes]
+    fitting = [_most_tasks(grant, cores, gpus) for grant in nodes]
     if sum(fitting) < tasks and not request.overcommit:
-        at_best = sum(
-            gpus.most_tasks(grant, cores.most_tasks(grant, whole=True), whole=True)
-            for grant in able
-        )
+        at_best = sum(_most_tasks(grant, cores, gpus, whole=True) for grant in able)
         if tasks <= at_best and (cores.are_taken(able) or gpus.are_taken(able)):
             raise Unavailable(BUSY, field="busy")
         raise _too_many(request, tasks, able)
     return fitting
+
+
+def _most_tasks(grant: NodeGrant, cores: StepCores, gpus: StepGpus, *, whole: bool = False) -> int:
+    """Return how many tasks fit on a node; `whole`: if it were empty."""
+    return gpus.most_tasks(grant, cores.most_tasks(grant, whole=whole), whole=whole)
 
 
 def _check_total_gpus(

@@ -12,6 +12,7 @@ from fairbank.core.submission.options import read_values
 from fairbank.core.submission.resources import (
     cpus_per_task,
     requested_tasks,
+    required_hosts,
     step_nodes,
     tasks_per_node_of_step,
 )
@@ -64,8 +65,8 @@ def _step_request(request: CreateStepRequest, values: Mapping[str, Any]) -> Step
             field="--ntasks",
             remedy=f"at most {TASKS_MAX:,}",
         )
-    distinct = tuple(dict.fromkeys(named))
-    nodes = NodeRange(len(distinct), len(distinct)) if is_arbitrary else step_nodes(values)
+    distinct = len(set(named))
+    nodes = NodeRange(distinct, distinct) if is_arbitrary else step_nodes(values)
     has_nodes = is_arbitrary or "nodes" in values
     return StepRequest(
         name=values.get("job-name") or (request.arguments or ("",))[0].rpartition("/")[2],
@@ -74,7 +75,7 @@ def _step_request(request: CreateStepRequest, values: Mapping[str, Any]) -> Step
         tasks_per_node=tasks_per_node_of_step(values),
         nodes=nodes.least if has_nodes else None,
         nodes_max=nodes.most if has_nodes else None,
-        named=named if is_arbitrary else distinct,
+        named=named if is_arbitrary else required_hosts(values),
         excluded=tuple(expand(values.get("exclude", ""), field="--exclude")),
         relative=values.get("relative"),
         distribution=cast("StepDistribution", shape.kind),
