@@ -52,6 +52,25 @@ def test_missing_prolog_is_named(start_step: StartStep) -> None:
     assert b"/no/such cannot be executed: No such file" in reader.output[ERRORS, 0]
 
 
+def test_task_that_cannot_be_prepared_after_its_prolog_fails(
+    start_step: StartStep, tmp_path: Path
+) -> None:
+    prologs = [program(tmp_path, "prolog", r"printf 'export X=a\000b\n'")]
+    tasks = [StepTask(0)]
+    step = start_step("echo never", input="", output="", tasks=tasks, prologs=prologs)
+    with Reader(step, credit=1_000) as reader:
+        reader.receive_all()
+    assert reader.exits == {0: 2 << 8}
+    line = b"slurmstepd: error: cannot prepare the script: embedded null byte\n"
+    assert reader.output[ERRORS, 0] == line
+
+
+def test_task_with_a_prolog_and_a_full_disk_fails(start_step: StartStep, tmp_path: Path) -> None:
+    prologs = [program(tmp_path, "prolog", "exit 0")]
+    step = start_step("echo never", output="/dev/full", shows_cpus=True, prologs=prologs)
+    assert step.wait().status == 2 << 8
+
+
 def test_hanging_prolog_can_be_ended(start_step: StartStep, tmp_path: Path) -> None:
     prologs = [program(tmp_path, "prolog", "exec sleep 600")]
     step = start_step("echo never", prologs=prologs)

@@ -23,7 +23,8 @@ _FALLBACK_DIRECTORY = "/tmp"  # noqa: S108 - as Slurm does
 JOB_FAULT_CODE, _NODE_FAULT_CODE = 1, 2
 """Exit codes of a task that does not execute its script, by whose fault."""
 _FAILURE = 3
-"""Descriptor of the pipe for failures, which closes when the script is executed."""
+"""Descriptor of the pipe for failures, which closes when the script is executed, or when its
+prologs run."""
 _LOWEST = 10
 """Lowest number of a descriptor that must not be closed by those that a task gets."""
 
@@ -73,7 +74,7 @@ def run_task(
         go: reading end of a pipe. The task waits for a byte, and ends without one.
         failure: writing end of a pipe for the reason why nothing was executed.
     """
-    code = _NODE_FAULT_CODE
+    code, prefix = _NODE_FAULT_CODE, ""
     try:
         # Above the numbers that the task's own files get.
         stdin, stdout, stderr = map(_above, ends[:3])
@@ -86,10 +87,13 @@ def run_task(
             _prepare(step, task, ends)
             environment = read_environment(directory, local, task)
             if step.prologs:
-                os.close(_FAILURE)  # the step has begun: it can be signalled and ended
-                code = run_prologs(step.prologs, environment)
-                if code:
-                    os._exit(code)
+                # The pipe closes: the step has begun, and can be signalled and ended. The error
+                # output gets the failures from now on.
+                os.dup2(2, _FAILURE, inheritable=False)
+                prefix = "slurmstepd: error: "
+                prolog_code = run_prologs(step.prologs, environment)
+                if prolog_code:
+                    os._exit(prolog_code)
             _restrict(step, task.cpus)  # last: the limits must not stop this process
             if step.shows_cpus:
                 _show_cpus(environment, local, task.rank)
@@ -100,7 +104,8 @@ def run_task(
         os.write(_FAILURE, f"{error}\n".encode(errors="replace"))
         code = JOB_FAULT_CODE
     except BaseException as error:  # noqa: BLE001 - without a text, it would count as started
-        os.write(_FAILURE, f"cannot prepare the script: {error}\n".encode(errors="replace"))
+        text = f"{prefix}cannot prepare the script: {error}\n"
+        os.write(_FAILURE, text.encode(errors="replace"))
     finally:
         os._exit(code)
 
