@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,17 @@ import pytest
 from fairbank.wlm.client.requests import StepNode
 from fairbank.wlm.client.step_stream import INPUT_WINDOW, StepStream
 from fairbank.wlm.protocol.frames import (
+    BYTE_COUNT,
     CREDIT,
     ERRORS,
+    FINISHED,
     INPUT,
     OUTPUT,
     SIGNAL,
     WINDOW_SIZE,
+    WRITTEN,
     Frame,
+    FrameDecoder,
     encode_frame,
 )
 from fairbank.wlm.stepd.poller import Poller
@@ -162,6 +167,35 @@ def test_srun_that_comes_before_the_end_of_a_killed_one_is_seen_gets_the_rest(
         poller.wait(0)
         assert encode_frame(Frame(OUTPUT, 0, b"unseen\n")) in client.recv(1_000)
         of_client.close()
+
+
+def test_end_is_sent_after_all_that_a_full_disk_has_delayed(tmp_path: Path) -> None:
+    """A process of another step still has the pipe, which never ends."""
+    poller = Poller()
+    # 16 KiB for each output, and no file for more.
+    streams = StepStreams(str(tmp_path / "none"), poller, lambda _: None, tasks=256, has_srun=True)
+    reading, writing = os.pipe()
+    streams.add_task(0, StreamEnds(stdout=reading))
+    os.write(writing, bytes(50_000))
+    streams.finish()
+    client, of_client = socket.socketpair()
+    client.setblocking(False)
+    decoder = FrameDecoder()
+    with client, of_client:
+        streams.attach(of_client, "own", wants_input=False)
+        client.sendall(encode_frame(Frame(CREDIT, 100_000, b"")))
+        poller.wait(0)
+        _, _, data = client.recv(100_000).partition(b"\n")
+        early = list(decoder.decode(data))
+        written = sum(len(frame.body) for frame in early)
+        client.sendall(encode_frame(Frame(WRITTEN, 0, BYTE_COUNT.pack(OUTPUT, written))))
+        poller.wait(0)
+        streams.act(time.monotonic() + 60)
+        late = list(decoder.decode(client.recv(100_000)))
+    os.close(writing)
+    assert {frame.kind for frame in early} == {OUTPUT}
+    assert b"".join(frame.body for frame in (*early, *late)) == bytes(50_000)
+    assert late[-2:] == [Frame(OUTPUT, 0, b""), Frame(FINISHED, 0, b"")]
 
 
 def test_all_sruns_get_what_is_written_from_now_on(start_step: StartStep) -> None:

@@ -176,6 +176,8 @@ class StepStreams:
                     data, output.held = output.held, b""
                     self._listen(output)
                     self._keep(output, data)
+            if self._is_finished:
+                self.finish()  # what it left open, because of the disk
 
     def _listen(self, output: TaskOutput) -> None:
         self._poller.register(output.descriptor, lambda: self._read_output(output))
@@ -375,6 +377,8 @@ class StepStreams:
                 if not output.is_open:
                     reader.unsent += encode_frame(Frame(output.kind, output.rank, b""))
         if self._is_finished and not reader.waiting and not reader.is_finished:
+            if any(one.is_open or one.held for one in self._outputs.values()):
+                return  # more comes when the disk takes it
             reader.is_finished = True
             reader.unsent += encode_frame(Frame(FINISHED, 0, b""))
 
