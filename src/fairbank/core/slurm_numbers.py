@@ -50,6 +50,9 @@ TRES_MAX = 4_000
 CPU_SECONDS_MAX = 10**15
 """Limit that keeps sums over many runs, and thousandths of them, within 64-bit integers."""
 
+STEP_TASKS_MAX = 10_000
+"""Most tasks of a step: each has three pipes to its step daemon, on one host."""
+
 TASKS_MAX = 4_000_000
 """Slurm's own limit of MaxArraySize."""
 

@@ -396,6 +396,47 @@ def test_tasks_may_have_programs_of_their_own(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "text", "expected"),
+    [
+        (("-N", "2"), "* echo %t\n", ["0", "1"]),
+        (("-N", "2"), "0 echo a\n1 echo b\n", ["a", "b"]),
+        (("-N", "2", "--ntasks-per-node=2"), "0 echo a\n* echo %t\n", ["1", "2", "3", "a"]),
+        ((), "0-1 echo %t\n2 echo c\n", ["0", "1", "c"]),
+        (("-w", "n1,n2"), "* echo %t\n", ["0", "1"]),
+    ],
+)
+def test_programs_say_how_many_tasks_there_are_without_a_number(
+    shell: Shell, words: tuple[str, ...], text: str, expected: list[str]
+) -> None:
+    (shell.directory / "programs").write_text(text)
+    code, out, _ = shell.run("srun", *words, "--multi-prog", "programs")
+    assert (code, sorted(out)) == (0, expected)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("-N", "2"), ["0 n1", "1 n2"]),
+        (("-N", "2", "--ntasks-per-node=2"), ["0 n1", "1 n1", "2 n2", "3 n2"]),
+        (("-n", "3"), ["0 n1", "1 n1", "2 n2"]),
+    ],
+)
+def test_step_with_programs_has_the_tasks_of_its_job(
+    shell: Shell, words: tuple[str, ...], expected: list[str]
+) -> None:
+    (shell.directory / "programs").write_text("* sh -c 'echo %t $SLURMD_NODENAME'\n")
+    code, out, _ = shell.run("salloc", "-Q", *words, "srun", "--multi-prog", "programs")
+    assert (code, sorted(out)) == (0, expected)
+
+
+def test_file_of_programs_without_a_line_for_a_node_is_refused(shell: Shell) -> None:
+    (shell.directory / "programs").write_text("0 true\n")
+    code, _, err = shell.run("srun", "-N", "2", "--multi-prog", "programs")
+    assert code == 1
+    assert "no record for task id 1" in "\n".join(err)
+
+
+@pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("0 true\n", "Configuration file programs invalid, no record for task id 1"),

@@ -6,12 +6,13 @@ import shlex
 from collections.abc import Sequence
 
 from fairbank.core.errors import InvalidInput
+from fairbank.core.slurm_numbers import STEP_TASKS_MAX
 
 _BYTES_MAX = 1024 * 1024
 ALL_OTHERS = "*"
 
 
-def read_programs(path: str, tasks: int) -> dict[int, Sequence[str]]:
+def read_programs(path: str, tasks: int, *, is_fixed: bool) -> dict[int, Sequence[str]]:
     """Return the program and arguments of each rank.
 
     `%t` in an argument is the rank, `%o` its place among the ranks of its line; with `*` among all.
@@ -19,6 +20,7 @@ def read_programs(path: str, tasks: int) -> dict[int, Sequence[str]]:
     Args:
         path: name of the file.
         tasks: number of tasks.
+        is_fixed: it was requested; else a line of a higher rank raises it, as in Slurm.
 
     Raises:
         InvalidInput: the file cannot be read, has a bad line, or no line for a rank.
@@ -41,7 +43,10 @@ def read_programs(path: str, tasks: int) -> dict[int, Sequence[str]]:
         is_rest = words[0] == ALL_OTHERS
         if len(words) < 2:
             raise _bad_line(path, number, "there is no program")
-        ranks = range(tasks) if is_rest else _ranks(path, number, words[0], tasks)
+        limit = tasks if is_fixed else max(tasks, STEP_TASKS_MAX)
+        ranks = range(tasks) if is_rest else _ranks(path, number, words[0], limit)
+        tasks = max([tasks, *(rank + 1 for rank in ranks)])
+        is_fixed = is_fixed or is_rest
         for place, rank in enumerate(ranks):
             if rank in programs:
                 if is_rest:

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from fairbank.core.submission.file_patterns import (
     task_symbols,
 )
 from fairbank.core.submission.gpus import OPTIONS as GPU_OPTIONS
-from fairbank.core.submission.resources import step_nodes, tasks_per_node_of_step
+from fairbank.core.submission.resources import requested_tasks, step_nodes, tasks_per_node_of_step
 from fairbank.core.submission.support import check_supported
 from fairbank.core.submission.values import RESOURCE_LIMITS
 from fairbank.wlm.client import requests
@@ -71,16 +71,23 @@ def run_step(line: SubmissionWords) -> int:
     check_supported(options)
     submission.read_host_files(options)
     values = submission.checked_values("srun", options)
+    programs: Mapping[int, Sequence[str]] = {}
+    if "multi-prog" in options:
+        programs = _programs(line.script, values)
+        if requested_tasks(values) is None:  # those of the job and of the step
+            options["ntasks"] = str(len(programs))
+            line = line._replace(options={**line.options, "ntasks": options["ntasks"]})
     with Controller() as controller, handled_signals(ENDING, interrupt):
         if "jobid" in values:
             submission.print_warnings("srun", options, values)
             if "quiet" not in options:
                 _print_ignored_count(values)
-            return _run(controller, line, options, values)
+            return _run(controller, line, programs, options, values)
         job, code = InteractiveJob(controller, "srun"), 1
         try:
             os.environ.update(job.allocate(line, has_command=False))
-            code = _run(controller, line, options, {**values, "jobid": job.number}, ends_job=True)
+            own = {**values, "jobid": job.number}
+            code = _run(controller, line, programs, options, own, ends_job=True)
         except Revoked:
             return 1
         except InBackground:
@@ -103,9 +110,22 @@ def _print_ignored_count(values: Mapping[str, Any]) -> None:
         )
 
 
+def _programs(path: str, values: Mapping[str, Any]) -> Mapping[int, Sequence[str]]:
+    """Return the programs of single ranks (--multi-prog).
+
+    Without a number of tasks, their highest rank decides; there is at least one on each node.
+    """
+    from fairbank.wlm.commands.steps.multi_prog import read_programs
+
+    tasks, per_node = requested_tasks(values), tasks_per_node_of_step(values)
+    implied = step_nodes(values).least * (per_node or 1)
+    return read_programs(path, tasks or implied, is_fixed=bool(tasks or per_node))
+
+
 def _run(
     controller: Controller,
     line: SubmissionWords,
+    programs: Mapping[int, Sequence[str]],
     options: dict[str, str],
     values: Mapping[str, Any],
     *,
@@ -117,7 +137,7 @@ def _run(
             options[name] = os.devnull
         elif _OF_TASK.search(files[name]):
             options[name] = files[name]
-    step = _requested_step(line, options, values, files["input"])
+    step = _requested_step(line, programs, options, values, files["input"])
     # A file that is missing starts no task, unless its name depends on the step.
     is_known = not ("%" in files["input"] or files["input"].isdecimal())
     stdin = _input(files["input"]) if is_known and not step.input else None
@@ -217,23 +237,19 @@ def _wait_for_end(controller: Controller, step: requests.StartedStep) -> None:
 
 
 def _requested_step(
-    line: SubmissionWords, options: dict[str, str], values: Mapping[str, Any], input_file: str
+    line: SubmissionWords,
+    programs: Mapping[int, Sequence[str]],
+    options: dict[str, str],
+    values: Mapping[str, Any],
+    input_file: str,
 ) -> requests.StepToStart:
     """Return the step of a command line. `input_file` is the text of --input."""
     directory = values.get("chdir") or submission.working_directory()
-    arguments, programs = [_program(line.script or "", directory), *line.arguments], {}
-    if "multi-prog" in options:
-        from fairbank.wlm.commands.steps.multi_prog import read_programs
-
-        own = read_programs(line.script or "", values.get("ntasks", 1))
-        programs = {
-            rank: [_program(words[0], directory), *words[1:]] for rank, words in own.items()
-        }
-        arguments = programs[0]
+    own = {rank: [_program(words[0], directory), *words[1:]] for rank, words in programs.items()}
     return requests.StepToStart(
         options=options,
-        arguments=arguments,
-        programs=programs,
+        arguments=own.get(0) or [_program(line.script or "", directory), *line.arguments],
+        programs=own,
         directory=directory,
         environment=job_environment(os.environb, options.get("export"), from_login=False),
         umask=submission.own_umask(),

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import expand
+from fairbank.core.slurm_numbers import STEP_TASKS_MAX
 from fairbank.core.submission.gpus import requested_gpus
 from fairbank.core.submission.options import read_values
 from fairbank.core.submission.resources import (
@@ -27,9 +28,6 @@ from fairbank.wlm.core.requests.known_names import unknown
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.steps.step import StepDistribution, StepRequest
 from fairbank.wlm.protocol.commands import CreateStepRequest
-
-TASKS_MAX = 10_000
-"""Most tasks of a step: each has three pipes to its step daemon, on one host."""
 
 
 def build_step(request: CreateStepRequest, srun: Owner | None, state: CoreState) -> CreateStep:
@@ -59,11 +57,11 @@ def _step_request(request: CreateStepRequest, values: Mapping[str, Any]) -> Step
             field="tasks-of-hosts",
             remedy="name the node of each task with --nodelist",
         )
-    if (tasks or 0) > TASKS_MAX:
+    if (tasks or 0) > STEP_TASKS_MAX:
         raise InvalidInput(
             f"{tasks:,} tasks are too many for one step",
             field="--ntasks",
-            remedy=f"at most {TASKS_MAX:,}",
+            remedy=f"at most {STEP_TASKS_MAX:,}",
         )
     distinct = len(set(named))
     nodes = NodeRange(distinct, distinct) if is_arbitrary else step_nodes(values)
