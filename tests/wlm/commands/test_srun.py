@@ -194,6 +194,12 @@ def test_input_goes_to_all_tasks_to_one_or_to_none(shell: Shell) -> None:
     assert shell.run("srun", "-i", "in", "wc", "-l")[1] == ["20000"]
 
 
+def test_node_whose_tasks_have_ended_does_not_stop_the_input_of_others(shell: Shell) -> None:
+    script = "[ $SLURM_NODEID = 1 ] && exec head -c 500000 >/dev/null; exec wc -c"
+    code, out, err = shell.run("srun", "-N", "2", *sh(script), text="x" * 5_000_000)
+    assert (code, out, err) == (0, ["5000000"], [])
+
+
 def test_number_that_is_no_task_of_the_step_is_the_name_of_a_file(shell: Shell) -> None:
     (shell.directory / "7").write_text("seven\n")
     assert shell.run("srun", "-n", "2", "-i", "7", "cat") == (0, ["seven", "seven"], [])

@@ -181,7 +181,8 @@ class StepRun:
             events = selectors.EVENT_READ | (selectors.EVENT_WRITE if stream.unsent else 0)
             self._register(stream.socket, 0 if stream.is_finished else events, self._serve)
         if self._stdin is not None:
-            takers = [stream for stream in self._streams if stream.has_input]
+            # A node that has finished says no more what its tasks have taken.
+            takers = [one for one in self._streams if one.has_input and not one.is_finished]
             is_open = all(stream.open_input + _CHUNK <= INPUT_WINDOW for stream in takers)
             events = selectors.EVENT_READ if takers and is_open else 0
             self._register(self._stdin, events, self._read_input)
