@@ -259,6 +259,18 @@ def test_much_output_comes_whole_and_in_order(shell: Shell) -> None:
         assert own == [str(number) for number in range(1, 100_001)]
 
 
+def test_output_that_another_process_has_made_non_blocking_comes_whole(shell: Shell) -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    command = ("srun", *sh("seq 100000; touch written"))
+    with shell.start(*command, stdout=writer) as process, open(reader) as pipe:
+        os.close(writer)
+        wait_until((shell.directory / "written").exists, "more output than the pipe takes")
+        assert pipe.read().split() == [str(number) for number in range(1, 100_001)]
+        assert process.communicate(timeout=60)[1] == ""
+    assert process.returncode == 0
+
+
 def test_stopped_srun_gets_everything_later(shell: Shell) -> None:
     script = "echo 0; while [ ! -e stopped ]; do sleep 0.05; done; seq 300000; touch written"
     with shell.start("srun", *sh(script)) as process:

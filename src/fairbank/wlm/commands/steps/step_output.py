@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 from collections.abc import Mapping
 
 from fairbank.wlm.protocol.frames import ERRORS, OUTPUT
@@ -71,8 +72,12 @@ class StepOutput:
         return b"".join(label + line + b"\n" for line in (*lines, *([last] if last else ())))
 
     def _write(self, kind: int, data: bytes) -> None:
+        file = self._files[kind]
         while data:
-            data = data[os.write(self._files[kind], data) :]
+            try:
+                data = data[os.write(file, data) :]
+            except BlockingIOError:  # another process that has the file open made it so
+                select.select([], [file], [])
 
 
 STANDARD: Mapping[int, int] = {OUTPUT: 1, ERRORS: 2}
