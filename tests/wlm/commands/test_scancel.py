@@ -14,7 +14,7 @@ import pytest
 from fairbank.core.errors import FairbankError, Forbidden, NotFound
 from fairbank.report.slurm.job_rows import JobLine
 from fairbank.report.slurm.steps import StepLine
-from fairbank.wlm.protocol.commands import CancelRequest, EndStepRequest, RowsRequest
+from fairbank.wlm.protocol.commands import CancelRequest, EndStepRequest, RowFilter, RowsRequest
 from fairbank.wlm.protocol.messages import error_message
 from tests.wlm.client.recording_controller import RecordingController
 from tests.wlm.commands.conftest import RunCommand
@@ -125,6 +125,8 @@ def test_nothing_named_asks_on_a_terminal(
     monkeypatch.setattr(sys, "stdin", terminal)
     assert command("scancel").out == f"Cancel all jobs of {ME} [y/n]? "
     assert len(controller.requests) == number
+    if number:
+        assert sent(controller) == {"filter": RowFilter(users=(ME,))}
 
 
 STEPS = [
@@ -168,6 +170,15 @@ def test_step_that_does_not_run_is_an_error(
     assert result.code == code
     assert result.err.endswith(f"scancel: error: {message}\n")
     assert command("scancel", "-Q", "8_2.7") == (225, "", "")
+
+
+def test_exit_code_is_that_of_steps_and_jobs(
+    command: RunCommand, controller: RecordingController
+) -> None:
+    controller.answer = lambda request: (
+        rows_answer(request, STEPS) if isinstance(request, RowsRequest) else NO_RESULTS
+    )
+    assert command("scancel", "8_2.7", "9").code == 225
 
 
 def test_interactive_asks_for_each_job(

@@ -58,14 +58,16 @@ def run(name: str, words: Sequence[str]) -> int:
     matching = _filter(line)
     steps = [word for word in line.jobs() if "." in word]
     jobs = [word for word in line.jobs() if "." not in word]
+    codes = [0]
     if steps:
         with Controller() as controller:
             codes = [_end_step(controller, name, line, step) for step in steps]
         if not jobs:
             return max(codes)
-    if not jobs and not matching and not _confirms_all(name):
+    is_all = not jobs and not matching
+    if is_all and not _confirms_all(name):
         return 1
-    if not jobs and "users" not in matching and os.geteuid() != 0:
+    if is_all or (not jobs and "users" not in matching and os.geteuid() != 0):
         matching["users"] = [user_name(os.geteuid())]
     with Controller() as controller:
         if "interactive" in line.options:
@@ -82,7 +84,7 @@ def run(name: str, words: Sequence[str]) -> int:
             batch="batch" in line.options,
             full="full" in line.options,
         )
-    return _report(name, line, results)
+    return max(*codes, _report(name, line, results))
 
 
 def _end_step(controller: Controller, name: str, line: CommandLine, step: str) -> int:
