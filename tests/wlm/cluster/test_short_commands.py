@@ -177,6 +177,21 @@ def test_interrupted_wait_leaves_the_job_and_names_the_way_to_end_it(cluster: Li
     assert cluster.run("cancel", match[1]).stdout == f"job {match[1]} is cancelled\n"
 
 
+def test_log_ends_with_its_reader(cluster: LiveCluster) -> None:
+    number = job_of(cluster.run("run", "--wait", "--", "seq", "100000"))
+    script = f"{FAIRBANK} log {number} | head -n 1; echo ${{PIPESTATUS[0]}}"
+    shell = subprocess.run(
+        ["bash", "-c", script], env=cluster.environment,
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert (shell.stdout, shell.stderr) == ("1\n0\n", "")
+    shell = subprocess.run(
+        ["sh", "-c", f"exec {FAIRBANK} log {number} > /dev/full"], env=cluster.environment,
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (shell.returncode != 0, "cannot read" in shell.stderr) == (True, False)
+
+
 def test_job_that_the_queue_has_forgotten_is_found_in_accounting(cluster: LiveCluster) -> None:
     settings = cluster.directory / "wlm.toml"
     settings.write_text(settings.read_text().replace("[cluster]", "[cluster]\nmin_job_age = 2", 1))

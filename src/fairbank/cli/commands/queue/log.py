@@ -36,14 +36,11 @@ class OutputFile:
     def print_new(self) -> None:
         """Print what was added. A file that is not there yet, or cannot be read, adds nothing."""
         if os.access(self.path, os.R_OK):
-            self.print_all()
+            with open(self.path, "rb") as file:
+                self.print_rest(file)
 
-    def print_all(self) -> None:
-        """Print the file. Raises OSError if it cannot be read."""
-        with open(self.path, "rb") as file:
-            self._print_rest(file)
-
-    def _print_rest(self, file: BinaryIO) -> None:
+    def print_rest(self, file: BinaryIO) -> None:
+        """Print what was not printed yet of the open file. Raises OSError."""
         if os.fstat(file.fileno()).st_size < self._printed:
             self._printed = 0  # the job began again
         file.seek(self._printed)
@@ -67,7 +64,7 @@ def _log(context: Context, options: Namespace) -> int:
         wait_for_ends(context, manager, [job.name], file.print_new)
         return 0
     try:
-        file.print_all()
+        opened = open(file.path, "rb")  # noqa: SIM115 - an error of standard output is another
     except FileNotFoundError as missing:
         if job.state == "PENDING":
             raise Conflict(
@@ -77,8 +74,11 @@ def _log(context: Context, options: Namespace) -> int:
             ) from None
         if job.has_ended:
             raise NotFound(f"{file.path} is not there", field="JOB") from missing
+        return 0
     except OSError as error:
         raise translate_os_error(error, f"cannot read {file.path}", field="JOB") from error
+    with opened:
+        file.print_rest(opened)
     return 0
 
 
