@@ -309,6 +309,20 @@ def test_broken_settings_hide_no_cluster_that_is_up(cluster: RunningCluster) -> 
         assert again.stdout == f"the cluster in {cluster.directory} is up, with earlier settings\n"
 
 
+def test_status_shows_daemons_beside_a_bank_that_cannot_be_read(cluster: RunningCluster) -> None:
+    settings = cluster.directory / "bank" / "fairbank.toml"
+    text = settings.read_text()
+    settings.write_text(f"{text}\n[\n")
+    try:
+        status = cluster.run("cluster", "status")
+    finally:
+        settings.write_text(text)
+    lines = dict(line.split(maxsplit=1) for line in status.stdout.splitlines())
+    assert status.returncode == 8
+    assert lines["controller"].startswith("pid ")
+    assert "is not TOML" in lines["credit"]
+
+
 @contextmanager
 def broken_settings(cluster: RunningCluster) -> Iterator[None]:
     settings = cluster.directory / "wlm.toml"

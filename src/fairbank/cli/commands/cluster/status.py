@@ -41,7 +41,11 @@ def _status(context: Context, options: Namespace) -> int:
         last = [("settings", f"{error.message}; {error.remedy}")]
     else:
         where = f"{settings.cluster.cluster_name} in {where}"
-        last = [("credit", _credit_text(context, directory, settings))]
+        try:
+            last = [("credit", _credit_text(context, directory, settings))]
+        except FairbankError as error:
+            problems.append(error)
+            last = [("credit", f"{error.message}; {error.remedy}")]
     up = "up" if state else "not up; start it: fairbank cluster up"
     lines = [("cluster", f"{where}: {up}")]
     lines += _daemon_lines(context, state)
