@@ -210,7 +210,7 @@ def test_peers_that_send_nothing_or_too_much_do_no_harm(start_step: StartStep) -
 def test_cpu_seconds_of_all_processes_are_counted(start_step: StartStep) -> None:
     loop = "ulimit -t 1; while :; do :; done"  # the kernel ends it after one CPU second
     end = start_step(f"({loop}) &\n({loop}) &\nsetsid sh -c '{loop}' &\nwait\nsleep 0.05").wait()
-    assert end.cpu_seconds > 2.5
+    assert end.cpu_seconds > 2.1  # more than two of them have
 
 
 def test_kill_of_the_launcher_leaves_its_steps_running(start_step: StartStep) -> None:
