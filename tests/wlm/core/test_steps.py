@@ -150,6 +150,12 @@ def test_step_waits_for_a_node_that_it_names(busy: dict[str, Any], fields: dict[
     assert "n1" in ranks(world.step(job, **fields))
 
 
+def test_step_with_a_range_of_nodes_has_those_that_it_names() -> None:
+    world, job = world_with_job(nodes=3)
+    step = world.step(job, tasks=2, nodes=2, nodes_max=3, named=("n2",))
+    assert ranks(step) == {"n0": (0,), "n2": (1,)}
+
+
 def test_step_that_names_a_busy_node_is_refused_if_it_asks_for_too_many() -> None:
     world, job = world_with_job()
     world.step(job, tasks=1, nodes=1, named=("n1",))

@@ -139,7 +139,9 @@ def _choose_nodes(
 
 def _most_nodes(request: StepRequest, available: int) -> int:
     if request.nodes is not None:
-        return request.nodes_max or request.nodes
+        most = request.nodes_max or request.nodes
+        # Named nodes are chosen first, and further ones must leave them their tasks.
+        return min(most, request.tasks or most) if request.named else most
     if request.tasks is not None and request.tasks_per_node is not None:
         return -(-request.tasks // request.tasks_per_node)
     return available
