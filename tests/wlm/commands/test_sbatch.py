@@ -336,6 +336,7 @@ BAD_OPTIONS = {  # exit code and the last lines of Slurm 22.05
     "deadline": ("--deadline=soon job.sh", 255, "error: Invalid --deadline specification"),
     "signal": ("--signal=FOO job.sh", 255, "error: Invalid --signal specification"),
     "nodes": ("-N x job.sh", 255, 'error: "x" is not a valid node count'),
+    "named nodes": ("-N 1 -w n[2-3] job.sh", 1, "error: invalid number of nodes (-N 2-1)"),
     "node-range": (
         "-N 4-2 job.sh", 255, "error: Maximum node count 2 is less than minimum node count 4",
     ),

@@ -26,7 +26,7 @@ from fairbank.wlm.commands.job_options import (
     script_options,
     variable_options,
 )
-from fairbank.wlm.commands.option_errors import bad_gres, bad_value
+from fairbank.wlm.commands.option_errors import bad_gres, bad_node_count, bad_value
 from fairbank.wlm.commands.slurm_errors import print_failure, slurm_sentence
 
 RETRY_SECONDS = 2.0
@@ -158,6 +158,9 @@ def checked_values(name: str, options: dict[str, str]) -> dict[str, Any]:
                 options[option.name] = begin_time(text, now, field=flag)
         except InvalidInput as error:
             raise bad_value(name, option, text, error) from error
+    least, most = named_nodes(values)
+    if most is not None and most < least:
+        raise bad_node_count(name, least, most)
     try:
         requested_gpus(values, is_step=name == "srun" and "jobid" in values)
     except InvalidInput as error:

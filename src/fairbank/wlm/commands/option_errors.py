@@ -83,6 +83,17 @@ def bad_gres(command: str, error: InvalidInput) -> BadOption:
     return BadOption(line, _BAD_NUMBER_CODE, cause=error)
 
 
+def bad_node_count(command: str, named: int, most: int) -> BadOption:
+    """Return the error of --nodelist with more nodes than --nodes allows."""
+    cause = InvalidInput(
+        f"--nodelist names {named} nodes, and --nodes allows no more than {most}",
+        field="--nodes",
+        remedy=f"use -N {named}, or name fewer",
+    )
+    line = f"{command}: error: invalid number of nodes (-N {named}-{most})"
+    return BadOption(line, _BAD_NUMBER_CODE, cause=cause)
+
+
 def print_bad_option(command: str, error: BadOption) -> int:
     """Print what is wrong and the line of Slurm, and return the exit code."""
     if error.message not in error.line:
