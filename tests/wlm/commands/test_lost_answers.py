@@ -15,7 +15,7 @@ import pytest
 from fairbank.core.errors import NotFound
 from fairbank.wlm.client import requests
 from fairbank.wlm.client.connection import Controller
-from fairbank.wlm.protocol.commands import AnyRequest
+from fairbank.wlm.protocol.commands import AnyRequest, CreateStepRequest
 from tests.support.conditions import wait_until
 from tests.wlm.client.recording_controller import RecordingController
 from tests.wlm.commands.shell import Shell, sh
@@ -46,7 +46,7 @@ def has_ended(cluster: SmallCluster, job: str) -> bool:
 @contextmanager
 def relay(
     shell: Shell, cluster: SmallCluster, tag: str, before_answer: Callable[[], bool]
-) -> Iterator[None]:
+) -> Iterator[RecordingController]:
     """Pass on requests of commands to the controller, and its answers.
 
     The first answer to a request of one type waits until `before_answer` returns; if that returns
@@ -71,7 +71,7 @@ def relay(
     passing.answer = answer
     shell.environment["FAIRBANK_CLUSTER"] = str(directory)
     try:
-        yield
+        yield passing
     finally:
         passing.close()
 
@@ -120,6 +120,34 @@ def test_step_whose_answer_is_lost_is_not_created_twice(
         "srun: error: n1: task 0: Exited with exit code 3",
     ]
     assert (shell.directory / "runs").read_text() == "one\n"
+
+
+def test_srun_that_asks_again_waits_until_the_node_of_its_step_registers(
+    shell: Shell, cluster: SmallCluster, job: str
+) -> None:
+    begun = shell.directory / "begun"
+
+    def attempts(passing: RecordingController) -> int:
+        return sum(isinstance(request, CreateStepRequest) for request in passing.requests)
+
+    def lose() -> bool:
+        wait_until(begun.exists, "the task")
+        cluster.kill_node()
+        cluster.kill_controller()
+        cluster.start_controller(nodes=())
+        return False
+
+    script = "touch begun; while [ ! -e go ]; do sleep 0.05; done; echo on"
+    with (
+        relay(shell, cluster, "create-step", lose) as passing,
+        shell.start("srun", f"--jobid={job}", *sh(script)) as process,
+    ):
+        assert process.stderr is not None
+        assert process.stderr.readline().endswith("; retrying\n")
+        wait_until(lambda: attempts(passing) >= 3, "an attempt after the one that was refused")
+        cluster.start_node()
+        (shell.directory / "go").touch()
+        assert process.communicate(timeout=60)[0] == "on\n"
 
 
 @pytest.mark.parametrize("number", SIGNALS)

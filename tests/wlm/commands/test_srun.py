@@ -667,3 +667,21 @@ def test_step_goes_on_while_controller_and_node_daemon_are_killed(
         cluster.start_controller()
         assert process.wait(60) == 6
         process.communicate()
+
+
+def test_step_waits_until_its_node_is_connected(shell: Shell, cluster: SmallCluster) -> None:
+    _, _, err = shell.run("salloc", "-n", "1", "--no-shell")
+    job = err[-1].split()[-1]
+    cluster.kill_node()
+    wait_until(lambda: cluster.ask("connected") == [], "the connections to be lost")
+    refusal = shell.refusal("srun", "-I", f"--jobid={job}", "true")
+    reason = r"node n[12] is not connected"
+    assert re.fullmatch(f"srun: error: Unable to create step for job {job}: {reason}", refusal)
+    with shell.start("srun", f"--jobid={job}", "echo", "on") as waiting:
+        assert waiting.stderr is not None
+        line = f"srun: Job {job} step creation temporarily disabled, retrying \\({reason}\\)\n"
+        assert re.fullmatch(line, waiting.stderr.readline())
+        cluster.start_node()
+        assert waiting.communicate(timeout=60)[0] == "on\n"
+    with Controller(cluster.directory) as controller:
+        requests.change_jobs(controller, "cancel", [job])

@@ -256,6 +256,20 @@ def test_job_that_does_not_run_has_no_steps() -> None:
     assert isinstance(world.step(99), FairbankError)
 
 
+def test_step_waits_until_its_nodes_are_connected() -> None:
+    world, job = world_with_job()
+    world.event(ev.NodeDisconnected("n1"))
+    refused = world.step(job)
+    assert isinstance(refused, Unavailable)
+    assert (refused.message, refused.field) == ("node n1 is not connected", "busy")
+    assert world.core.state.steps == {}
+    assert ranks(world.step(job, tasks=1, overlap=True)) == {"n0": (0,)}  # n1 has no task of it
+    world.event(world.nodes["n1"].registration())
+    step = world.step(job, overlap=True)
+    assert ranks(step) == {"n0": (0,), "n1": (1,)}
+    assert world.nodes["n1"].steps.keys() == {(step.run, step.number)}
+
+
 # --- ends
 
 

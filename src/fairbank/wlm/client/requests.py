@@ -156,7 +156,7 @@ def complete(controller: Controller, job: int, status: int) -> None:
 def create_step(controller: Controller, job: int, step: StepToStart) -> StartedStep:
     """Create a step of a running job. Raises the FairbankError that refuses it.
 
-    Unavailable with the field `busy`: other steps have the cores.
+    Unavailable with the field `busy`: it must wait, such as for the cores that other steps have.
     """
     environment = b2a_base64(b"\0".join(step.environment), newline=False).decode()
     fields = {**step._asdict(), "environment": environment}

@@ -40,7 +40,8 @@ def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
     A repeated request gets the step that it has created, if that runs.
 
     Raises:
-        Unavailable: other steps have the cores or GPUs, or the job is suspended.
+        Unavailable: other steps have the cores or GPUs, the job is suspended, or a node of the step
+            is not connected.
         FairbankError: the job is not running, belongs to another user, or has too little.
     """
     job, run = _begun_job(tx, caller, body.job)
@@ -56,6 +57,10 @@ def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
     threads = tx.state.threads_of(run.allocation.nodes)
     types = gpu_types(tx.state.nodes_of(run.allocation.nodes))
     grants = place_step(body.step, run.allocation, threads, others, types)
+    # It would not get its tasks, and end the step with its next registration. A node that failed
+    # has left the run, and need not return.
+    if missing := {grant.node for grant in grants} & {*run.left} - tx.state.registered:
+        raise Unavailable(f"node {min(missing)} is not connected", field="busy")
     step = WlmStep(
         run=run.run,
         number=run.steps,

@@ -33,6 +33,7 @@ class StepAnswers:
         step = await self._ended_step(request, user) if request.repeated else None
         if step is None:
             step = cast("WlmStep", await self._runner.request(user.caller, body))
+            self._check_registered(step)
             return self._facts_of(step, step.left)
         return self._facts_of(step)
 
@@ -42,6 +43,16 @@ class StepAnswers:
         await self._runner.committed()
         ended = await self._runner.ended_steps([job.run.run for job in jobs if job.run is not None])
         return next((one.step for one in ended if one.step.request.key == request.key), None)
+
+    def _check_registered(self, step: WlmStep) -> None:
+        """Raise Unavailable if the directory of a step on one of its nodes is not known yet."""
+        for node in step.left:
+            if node not in self._nodes.registrations:
+                raise Unavailable(
+                    f"node {node} of step {step.run.job_id}.{step.number} has not registered",
+                    field="busy",
+                    remedy="try again in some seconds; sinfo shows the nodes",
+                )
 
     def _facts_of(self, step: WlmStep, running: Collection[str] = ()) -> Json:
         """Return what srun must know to connect to the daemons of a step.
@@ -70,12 +81,7 @@ class StepAnswers:
         matching = [step for step in running if request.step in (None, step.number)]
         if len(matching) == 1:
             (step,) = matching
-            for node in step.left:
-                if node not in self._nodes.registrations:  # its directory is not known
-                    raise Unavailable(
-                        f"node {node} of step {step.run.job_id}.{step.number} has not registered",
-                        remedy="try again in some seconds; sinfo shows the nodes",
-                    )
+            self._check_registered(step)
             facts = self._facts_of(step, step.left)
             return {**facts, "state": "RUNNING", "status": step.status}
         if matching:
