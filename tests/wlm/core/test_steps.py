@@ -256,6 +256,21 @@ def test_job_that_does_not_run_has_no_steps() -> None:
     assert isinstance(world.step(99), FairbankError)
 
 
+def test_step_of_a_configuring_job_waits_until_its_script_runs() -> None:
+    world = World()
+    job = world.submit(nodes=1)
+    world.settle()
+    world.answer_prologs()
+    assert world.job(job).state.shown == "CONFIGURING"
+    refused = world.step(job)
+    assert isinstance(refused, Unavailable)
+    assert (refused.message, refused.field) == (f"job {job} is being configured", "busy")
+    assert isinstance(world.step(job, BOB), Forbidden)
+    assert isinstance(world.request(ev.EndStepOf(job, 0)), Conflict)
+    world.begin_all()
+    assert ranks(world.step(job)) == {"n0": (0,)}
+
+
 def test_step_waits_until_its_nodes_are_connected() -> None:
     world, job = world_with_job()
     world.event(ev.NodeDisconnected("n1"))

@@ -40,10 +40,14 @@ def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
     A repeated request gets the step that it has created, if that runs.
 
     Raises:
-        Unavailable: other steps have the cores or GPUs, the job is suspended, or a node of the step
-            is not connected.
+        Unavailable: other steps have the cores or GPUs, the job is configuring or suspended, or a
+            node of the step is not connected.
         FairbankError: the job is not running, belongs to another user, or has too little.
     """
+    job = _own_job(tx, caller, body.job)
+    if job.state is JobState.CONFIGURING:
+        # Its Prolog runs, or its script, of which the node has not reported yet.
+        raise Unavailable(f"job {job.name} is being configured", field="busy")
     job, run = _begun_job(tx, caller, body.job)
     others, key = tx.state.steps_of(run.run), body.step.key
     if key and (known := next((one for one in others if one.request.key == key), None)):
@@ -140,11 +144,16 @@ def end_without_owner(tx: Transition, event: OwnerLost) -> None:
         end_job(tx, job, kind, "InactiveLimit", status=SIGTERM if has_begun else 0)
 
 
-def _begun_job(tx: Transition, caller: Caller, number: int) -> tuple[WlmJob, WlmRun]:
+def _own_job(tx: Transition, caller: Caller, number: int) -> WlmJob:
     job = tx.state.jobs.get(number)
     if job is None:
         raise unknown("job", number)
     check_owner(tx.state.settings, caller, job)
+    return job
+
+
+def _begun_job(tx: Transition, caller: Caller, number: int) -> tuple[WlmJob, WlmRun]:
+    job = _own_job(tx, caller, number)
     run = job.active_run
     if run is None or job.state not in BEGUN:
         raise _no_steps(job)
