@@ -269,3 +269,29 @@ def test_node_with_less_than_configured_is_down_with_both_figures() -> None:
     world = World()
     apply_to_node(world, NodeEvent.LACKING)
     assert world.core.state.nodes["n0"].reason == "Low CPUs (configured 4, real 1)"
+
+
+@pytest.mark.parametrize("before", [N.UP, N.SILENT])
+def test_controller_keeps_the_reason_of_an_administrator(before: NodeCondition) -> None:
+    world = World(return_to_service=0)
+    for event in NODE_PATHS[before]:
+        apply_to_node(world, event)
+    world.request(ev.UpdateNode("n0", NodeEvent.DRAINED, "bad DIMM"), OPERATOR)
+    for event in (NodeEvent.REGISTERED, NodeEvent.SILENT, NodeEvent.LACKING, NodeEvent.SILENT):
+        apply_to_node(world, event)
+        status = world.core.state.nodes["n0"]
+        assert (status.reason, status.reason_user) == ("bad DIMM", OPERATOR.name)
+    world.request(ev.UpdateNode("n0", NodeEvent.DOWN, "no fan"), OPERATOR)
+    apply_to_node(world, NodeEvent.REGISTERED)
+    status = world.core.state.nodes["n0"]
+    assert (status.condition, status.reason) == (N.DOWN, "no fan")
+
+
+def test_node_that_waits_for_an_administrator_says_that_it_did_not_respond() -> None:
+    world = World(return_to_service=0)
+    apply_to_node(world, NodeEvent.SILENT)
+    apply_to_node(world, NodeEvent.REGISTERED)
+    status = world.core.state.nodes["n0"]
+    assert (status.condition, status.reason) == (N.DOWN, "Not responding")
+    apply_to_node(world, NodeEvent.LACKING)
+    assert world.core.state.nodes["n0"].reason.startswith("Low CPUs")

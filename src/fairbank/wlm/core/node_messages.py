@@ -38,6 +38,8 @@ another node. One that a request kept from starting gets it as well.
 """
 CONTROLLER = "slurm"
 """Name of the controller as the author of a node's reason."""
+_NOT_RESPONDING = "Not responding"
+"""Reason of a silent node. As in Slurm, it is the only one that the controller replaces."""
 DELAY_SECONDS = 1
 """Difference between the begin of a script and the time of its message that is no delay."""
 _FAULTS = frozenset({"exit", "launch", "prolog", "step_daemon_killed"})
@@ -122,7 +124,7 @@ def change_condition(
     event: NodeEvent,
     reason: str,
     *,
-    user: str = CONTROLLER,
+    user: str | None = None,
     boot: str | None = None,
     strays: tuple[Run, ...] | None = None,
     real: NodeResources | None = None,
@@ -133,7 +135,7 @@ def change_condition(
         tx: the transition.
         event: what happened.
         reason: reason of the new condition; a node that works has none.
-        user: who gives the reason.
+        user: who gives the reason; None: the controller, whose reason replaces no other.
         boot: boot id that it reported; None: as before.
         strays: runs that it must end; None: as before.
         real: resources that it has; None: as before.
@@ -143,14 +145,14 @@ def change_condition(
     has_changed = condition is not before.condition
     if condition is NodeCondition.UP:
         reason = ""
-    if before.reason and not has_changed and user == CONTROLLER:
+    elif user is None and (not reason or before.reason not in ("", _NOT_RESPONDING)):
         reason = before.reason
     is_new = reason != before.reason
     after = msgspec.structs.replace(
         before,
         condition=condition,
         reason=reason,
-        reason_user=user if is_new else before.reason_user,
+        reason_user=(user or CONTROLLER) if is_new else before.reason_user,
         reason_since=tx.now.wall if is_new else before.reason_since,
         boot=before.boot if boot is None else boot,
         strays=before.strays if strays is None else strays,
@@ -302,7 +304,7 @@ def silence(tx: Transition, message: NodeSilent) -> None:
     """Mark a node as not responding, and take it from its jobs."""
     if message.node not in tx.state.nodes:
         return
-    change_condition(tx, message.node, NodeEvent.SILENT, "Not responding")
+    change_condition(tx, message.node, NodeEvent.SILENT, _NOT_RESPONDING)
     for job in tx.state.jobs_on(message.node):
         lose_node(tx, job, message.node)
 
