@@ -17,7 +17,7 @@ from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits, LimitRecord, QosLimits
 from fairbank.wlm.core import events as ev
-from fairbank.wlm.core.effects import ChangeLimit, Send
+from fairbank.wlm.core.effects import ChangeLimit, Reply, Send
 from fairbank.wlm.core.jobs import ExpectedStart
 from fairbank.wlm.core.node_states import NodeEvent
 from fairbank.wlm.core.requests.rights import may_see
@@ -829,6 +829,34 @@ def test_line_reaches_the_script_of_a_running_job_only() -> None:
     waiting = world.submit(held=True)
     assert isinstance(world.request(ev.SendNotice(named(waiting), "hello")), Conflict)
     assert isinstance(world.request(ev.SendNotice(named(number), "hello"), BOB), Forbidden)
+
+
+def test_signal_and_line_reach_the_tasks_of_an_array_that_run() -> None:
+    world = World(nodes=1)
+    array = world.submit(array="1-4", cpus=2)
+    world.settle()
+    world.begin_all()
+    world.end(next(number for number, job in world.core.state.jobs.items() if job.run))
+    world.settle()
+    world.begin_all()
+    jobs = world.core.state.jobs.values()
+    assert sorted(job.state.shown for job in jobs) == ["COMPLETED", "PENDING", *2 * ["RUNNING"]]
+    runs = {job.run.run for job in jobs if job.run is not None and not job.run.end}
+    for body in (ev.SendSignal(named(array), 10), ev.SendNotice(named(array), "save now")):
+        effects = world.event(ev.RequestMade(7, ALICE, body))
+        sent = [effect.message for effect in effects if isinstance(effect, Send)]
+        assert {one.run for one in sent if isinstance(one, SignalJob | NotifyJob)} == runs
+        assert Reply(7, None) in effects
+
+
+def test_signal_for_an_array_of_which_no_task_runs_is_refused() -> None:
+    world = World()
+    array = world.submit(array="1-3", held=True)
+    for text in (f"{array}", f"{array}_2"):
+        refusal = world.request(ev.SendSignal(named(text), 10))
+        assert isinstance(refusal, Conflict)
+        assert refusal.field == "pending"
+    assert job_names(world) == [f"{array}_[1-3]"]
 
 
 def test_change_numbers_move_with_their_table_only() -> None:

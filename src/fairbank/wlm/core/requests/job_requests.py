@@ -152,26 +152,26 @@ def cancel(tx: Transition, caller: Caller, body: CancelJob) -> None:
 
 
 def signal(tx: Transition, caller: Caller, body: SendSignal) -> None:
-    """Send a signal to processes of running jobs."""
+    """Send a signal to processes of jobs, and of an array to the tasks that run."""
     for run in _active_runs(tx, caller, body.jobs, "signalled"):
         send_signal(tx, run, body.signal, body.target)
 
 
 def notify(tx: Transition, caller: Caller, body: SendNotice) -> None:
-    """Send a line to the error output of running jobs, on the nodes of their scripts."""
+    """Send a line to the error output of jobs that run, on the nodes of their scripts."""
     for run in _active_runs(tx, caller, body.jobs, "notified"):
         tx.send(run.batch_node, NotifyJob(run=run.run, text=body.text))
 
 
 def _active_runs(
     tx: Transition, caller: Caller, selection: JobSelection, done: str
-) -> Iterator[WlmRun]:
-    """Yield the runs of the jobs. Raises Conflict for one that does not run."""
-    for job in selected_jobs(tx, caller, selection):
-        run = job.active_run
-        if run is None or job.state is not JobState.RUNNING:
-            raise wrong_state(job, done, "running")
-        yield run
+) -> list[WlmRun]:
+    """Return the runs of those of the jobs that run. Raises Conflict if none does."""
+    jobs = selected_jobs(tx, caller, selection)
+    runs = [job.run for job in jobs if job.state is JobState.RUNNING and job.run is not None]
+    if not runs:
+        raise wrong_state(jobs[0], done, "running")
+    return runs
 
 
 def move_to_top(tx: Transition, caller: Caller, body: TopJob) -> None:
