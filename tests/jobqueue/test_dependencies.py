@@ -88,8 +88,11 @@ def test_after_with_minutes_waits_so_long(started: int, state: DependencyState) 
     assert following == (started + 600 if state is OPEN else None)
 
 
-def test_after_is_met_by_a_job_that_was_cancelled_before_it_started() -> None:
-    assert states("after:7+10", job(7, FAILED)) == [MET]
+@pytest.mark.parametrize(("text", "state"), [("after:7", MET), ("after:7+10", OPEN)])
+def test_minutes_of_after_do_not_count_before_the_script_begins(
+    text: str, state: DependencyState
+) -> None:
+    assert states(text, job(7, RUNNING)) == [state]
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,8 @@ class DependencyJob(NamedTuple):
     """Job on which others may depend, or that depends on others. Times are in seconds.
 
     `array` and `task` are those of a task that has its own job id. `tasks` are those of an array
-    that have not started, with one record. `started` is the start of its last run.
+    that have not started, with one record. `started` is the start of its last run, or the end of a
+    job that never started.
     """
 
     number: int
@@ -217,10 +218,12 @@ def _state_of_expansion(jobs: Iterable[DependencyJob]) -> DependencyState:
 
 
 def _has_been_started(job: DependencyJob, seconds: int, now: int) -> bool:
-    """Return True if the job started so long ago, or was cancelled before it started."""
+    """Return True if the job started, or was cancelled before it started, so long ago."""
     if job.progress in (Progress.PENDING, Progress.SPECIAL_EXIT):
         return False
-    return job.started is None or job.started + seconds <= now
+    if job.started is None:  # its nodes are being prepared
+        return not seconds
+    return job.started + seconds <= now
 
 
 def _concerned(

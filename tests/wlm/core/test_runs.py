@@ -163,6 +163,27 @@ def test_after_with_minutes_starts_when_they_have_passed() -> None:
     assert world.state(waiting) == "RUNNING CONFIGURING"
 
 
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_minutes_of_after_count_from_the_begin_or_the_cancellation(is_cancelled: bool) -> None:
+    world = World()
+    number = world.submit(held=is_cancelled)
+    waiting = world.submit(dependency=f"after:{number}+4")
+    world.settle()
+    world.advance(5)
+    if is_cancelled:
+        world.request(ev.CancelJob(named(number)))
+    else:
+        assert world.state(number) == "RUNNING CONFIGURING"
+        assert world.reason(waiting) == "Dependency"
+        world.begin_all()
+    world.advance(239)
+    world.settle()
+    assert world.reason(waiting) == "Dependency"
+    world.advance(1)
+    world.settle()
+    assert world.state(waiting) == "RUNNING CONFIGURING"
+
+
 @pytest.mark.parametrize(
     "change", ["hold", "drain", "cancel", "partition", "begin", "cores", "memory"]
 )

@@ -361,12 +361,13 @@ class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
     def for_dependencies(self) -> DependencyJob:
         """Return the job as other jobs depend on it."""
         request, run = self.request, self.run
+        started = self.ended if run is None or run.started is None else run.started
         return DependencyJob(
             self.number,
             request.user,
             self.submission.name,
             _progress(self.state),
-            run.started.wall if run is not None and run.started is not None else None,
+            None if started is None else started.wall,
             request.array,
             request.task if request.task >= 0 else None,
             self.tasks,
