@@ -19,6 +19,7 @@ from fairbank.wlm.node.usage import read_host
 from fairbank.wlm.protocol.messages import (
     Accepted,
     EndJob,
+    EndStep,
     ErrorMessage,
     FindJob,
     ForgetRun,
@@ -36,6 +37,7 @@ from fairbank.wlm.protocol.messages import (
     UsageReport,
 )
 from fairbank.wlm.stepd.processes import boot_id
+from fairbank.wlm.stepd.step import read_start
 from tests.support.conditions import wait_until
 from tests.support.small_disk import fill, small_disk
 from tests.wlm.node.running_node import Controller, RunningNode, StartNode
@@ -412,3 +414,28 @@ def test_process_that_cannot_be_killed_is_reported_and_the_run_goes_on(
     (freezer / "freezer.state").write_text("THAWED")
     end = outcome(node.controller.wait(run, "finished"))
     assert (end.cause, end.text) == ("request", "cancelled")
+
+
+def test_processes_that_cannot_be_killed_are_reported_until_they_are_gone(
+    start_node: StartNode, tmp_path: Path, freezer: Path
+) -> None:
+    path = program(tmp_path, f"echo unkillable >> {tmp_path}/out")
+    options = {"sample_seconds": 0.05, "unkillable_timeout": 0.1}
+    node = start_node(unkillable_program=str(path), **options)
+    run = node.submit("exec sleep 600", append=True)
+    node.controller.wait(run, "running")
+    for number in (0, 1):
+        node.start_step(run, "exec sleep 600", step=number)
+        directory = node.directories.step_path(run, number)
+        wait_until((directory / "started").exists, "the start of the step")
+        start = read_start(str(directory))
+        assert start is not None
+        (freezer / "cgroup.procs").write_text(str(start.script))
+        (freezer / "freezer.state").write_text("FROZEN")
+        node.controller.ask(EndStep(run=run, step=number, reason="CANCELLED"), Accepted)
+        status = node.controller.wait(run, "running", changes=2 * number + 2)
+        assert status.unkillable == (start.script,)
+        assert node.lines(number + 1) == ["unkillable"] * (number + 1)
+        (freezer / "freezer.state").write_text("THAWED")
+        node.controller.wait_for_step(run, number)
+        assert node.controller.wait(run, "running", changes=2 * number + 3).unkillable == ()

@@ -344,11 +344,20 @@ class NodeRun:
             process.sample(seconds, table)
         self.remove_steps()
         settings = self._context.settings
-        late = [one for one in ended if one.kill_seconds > settings.unkillable_timeout]
-        if late and not self.status.unkillable:
-            pids = tuple(process.pid for one in late for process in one.processes(table))
+        # Also those that are missing in `ended`, since their step daemon did not answer in time.
+        every = (self._script, *(step.process for step in self.steps.values()))
+        pids = tuple(
+            process.pid
+            for one in every
+            if one.is_connected and one.kill_seconds > settings.unkillable_timeout
+            for process in one.processes(table)
+        )
+        before = self.status.unkillable
+        # Without those that are gone: the controller drains the node for each report of some.
+        if pids != before:
             self.status = msgspec.structs.replace(self.status, unkillable=pids)
             self._context.notify(self.status)
+        if not {*before}.issuperset(pids):
             self._context.start_task(self._run_unkillable_program(settings))
 
     def add_gpu_use(self, parts: dict[int, float], since: float) -> None:
