@@ -16,6 +16,7 @@ from fairbank.core.time import Instant
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits, LimitRecord, QosLimits
+from fairbank.wlm.controller.configuration import check_stored_jobs, stored_state
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.effects import ChangeLimit, Reply, Send
 from fairbank.wlm.core.jobs import ExpectedStart
@@ -708,6 +709,19 @@ def test_partition_is_deleted_when_no_job_uses_it() -> None:
     assert isinstance(world.submit(partitions=("night",)), NotFound)
     assert isinstance(world.request(body, OPERATOR), NotFound)
     assert isinstance(world.request(ev.DeletePartition("main"), OPERATOR), Conflict)
+
+
+@pytest.mark.parametrize("partitions", [("night",), ("night", "main")])
+def test_ended_job_is_not_requeued_into_a_deleted_partition(partitions: tuple[str, ...]) -> None:
+    world = World()
+    world.request(ev.UpdatePartition(PartitionRules(name="night")), OPERATOR)
+    number = world.run_one(partitions=partitions)
+    world.end(number)
+    assert world.request(ev.DeletePartition("night"), OPERATOR) is None
+    assert isinstance(world.request(ev.RequeueJob(named(number))), NotFound)
+    assert world.state(number) == "COMPLETED"
+    # The controller starts only if the jobs that have not ended have their partitions.
+    check_stored_jobs(world.settings, stored_state(world.core.state, world.settings))
 
 
 def test_new_default_partition_replaces_the_other_one() -> None:

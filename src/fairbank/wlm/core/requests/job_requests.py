@@ -24,7 +24,7 @@ from fairbank.wlm.core.events import (
 )
 from fairbank.wlm.core.job_states import JobEvent, JobState
 from fairbank.wlm.core.jobs import HeldBy, WlmJob, WlmRun
-from fairbank.wlm.core.requests.known_names import unknown
+from fairbank.wlm.core.requests.known_names import check_known, unknown
 from fairbank.wlm.core.requests.rights import check_owner, is_operator
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.messages import NotifyJob
@@ -114,7 +114,10 @@ def release(tx: Transition, caller: Caller, body: ReleaseJob) -> None:
 
 
 def requeue(tx: Transition, caller: Caller, body: RequeueJob) -> None:
-    """Requeue jobs that run or have ended, and of arrays only such tasks."""
+    """Requeue jobs that run or have ended, and of arrays only such tasks.
+
+    Raises NotFound if a partition of one of them was removed after its end.
+    """
     event, holder = JobEvent.REQUEUED, None
     if body.held or body.special:
         event = JobEvent.REQUEUED_SPECIAL if body.special else JobEvent.REQUEUED_HELD
@@ -125,6 +128,8 @@ def requeue(tx: Transition, caller: Caller, body: RequeueJob) -> None:
     if not started:
         raise wrong_state(jobs[0], "requeued", "running, or has ended")
     for job in started:
+        for partition in job.request.partitions:
+            check_known("partition", partition, tx.state.partitions)
         if not job.submission.may_requeue:
             raise Conflict(
                 f"job {job.name} was submitted with --no-requeue",
