@@ -143,6 +143,28 @@ def test_singletons_of_a_user_run_one_after_the_other() -> None:
         world.end(number)
 
 
+def test_singleton_starts_when_the_job_before_it_gets_another_name() -> None:
+    world = World()
+    number = world.run_one(name="nightly")
+    waiting = world.submit(dependency="singleton", name="nightly")
+    world.request(ev.UpdateJob(jobs=named(number), name="weekly"))
+    world.settle()
+    assert world.state(waiting) == "RUNNING CONFIGURING"
+
+
+def test_array_with_aftercorr_starts_when_the_minutes_of_another_item_have_passed() -> None:
+    world = World()
+    first, second = world.run_one(), world.run_one()
+    waiting = world.submit(array="1", dependency=f"aftercorr:{first},after:{second}+4")
+    world.end(first)
+    world.advance(239)
+    world.settle()
+    assert world.reason(waiting) == "Dependency"
+    world.advance(1)
+    world.settle()
+    assert world.state(waiting) == "RUNNING CONFIGURING"
+
+
 def test_dependency_that_cannot_be_met_stays_unless_the_job_is_killed() -> None:
     world = World()
     number = world.run_one()

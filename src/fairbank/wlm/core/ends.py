@@ -358,12 +358,15 @@ def settle_dependencies(tx: Transition) -> None:
     state = tx.state
     while tx.changed_jobs:
         number = next(iter(tx.changed_jobs))
-        del tx.changed_jobs[number]
+        before = tx.changed_jobs.pop(number)
         job = state.jobs.get(number)
         if job is None:
             continue
         test_dependencies(tx, job)
-        for dependent in sorted(state.dependents(job.for_dependencies())):
+        dependents = state.dependents(job.for_dependencies())
+        if before is not None:  # it may have had another name
+            dependents |= state.dependents(before)
+        for dependent in sorted(dependents):
             test_dependencies(tx, state.jobs[dependent])
 
 
@@ -372,12 +375,12 @@ def test_dependencies(tx: Transition, job: WlmJob) -> None:
     if job.state.base != "PENDING" or not job.dependencies.open:
         return
     now, index = tx.now.wall, tx.state.index
+    if (at := next_test(job.dependencies, index, now)) is not None:
+        tx.set_timer(TimerKind.DEPENDENCY, job.number, at)
     if job.tasks and any(item.kind == "aftercorr" for item in job.dependencies.open):
         _split_decided_tasks(tx, job)
         return
     on = advance(job.dependencies, job.for_dependencies(), index, now)
-    if (at := next_test(on, index, now)) is not None:
-        tx.set_timer(TimerKind.DEPENDENCY, job.number, at)
     if on is job.dependencies:
         return
     if on.is_unmeetable and job.submission.kill_invalid:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from fairbank.jobqueue.dependencies import DependencyJob
 from fairbank.wlm.core.due_times import due_times
 from fairbank.wlm.core.effects import (
     AgentMessage,
@@ -39,13 +40,13 @@ class Transition:
 
     A change is made at once, so that later steps of the event see it, and can be taken back.
 
-    Invariants: `_before` has the value before of each changed row. `changed_jobs` are the numbers
-    of the jobs whose progress may have changed; `ends.settle_dependencies` empties it.
+    Invariants: `_before` has the value before of each changed row. `changed_jobs` has by number
+    what jobs were for dependencies before they changed; `ends.settle_dependencies` empties it.
     """
 
     def __init__(self, state: CoreState, now: Moment) -> None:
         self.state, self.now = state, now
-        self.changed_jobs: dict[int, None] = {}
+        self.changed_jobs: dict[int, DependencyJob | None] = {}
         self._before: dict[tuple[Table, Any], Any] = {}
         self._records: list[StoredRow] = []
         self._effects: list[CoreEffect] = []
@@ -67,7 +68,7 @@ class Transition:
         before = index.with_number(job.number)
         self.put("jobs", job.number, job)
         if index.with_number(job.number) is not before:
-            self.changed_jobs[job.number] = None
+            self.changed_jobs.setdefault(job.number, before)
         return job
 
     def put_run(self, job: WlmJob, run: WlmRun, **changes: Any) -> WlmJob:
