@@ -20,8 +20,8 @@ from fairbank.jobqueue.dependencies import (
 )
 
 NOW = 10_000
-PENDING, RUNNING, COMPLETED = Progress.PENDING, Progress.RUNNING, Progress.COMPLETED
-FAILED, SPECIAL_EXIT = Progress.FAILED, Progress.SPECIAL_EXIT
+PENDING, RUNNING, COMPLETING = Progress.PENDING, Progress.RUNNING, Progress.COMPLETING
+COMPLETED, FAILED, SPECIAL_EXIT = Progress.COMPLETED, Progress.FAILED, Progress.SPECIAL_EXIT
 MET, OPEN, LOST = DependencyState.YES, DependencyState.NOT_YET, DependencyState.NEVER
 
 
@@ -58,18 +58,18 @@ def states(text: str, *jobs: DependencyJob, own: DependencyJob = OWN) -> list[De
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        # pending, running, completed, failed, held after its exit code
-        ("after", [OPEN, MET, MET, MET, OPEN]),
-        ("afterany", [OPEN, OPEN, MET, MET, OPEN]),
-        ("afterok", [OPEN, OPEN, MET, LOST, OPEN]),
-        ("afternotok", [OPEN, OPEN, LOST, MET, MET]),
-        ("aftercorr", [OPEN, OPEN, MET, LOST, OPEN]),
-        ("afterburstbuffer", [OPEN, OPEN, MET, MET, OPEN]),
-        ("expand", [OPEN, MET, LOST, LOST, OPEN]),
+        # pending, running, completing, completed, failed, held after its exit code
+        ("after", [OPEN, MET, MET, MET, MET, OPEN]),
+        ("afterany", [OPEN, OPEN, OPEN, MET, MET, OPEN]),
+        ("afterok", [OPEN, OPEN, OPEN, MET, LOST, OPEN]),
+        ("afternotok", [OPEN, OPEN, OPEN, LOST, MET, MET]),
+        ("aftercorr", [OPEN, OPEN, OPEN, MET, LOST, OPEN]),
+        ("afterburstbuffer", [OPEN, OPEN, OPEN, MET, MET, OPEN]),
+        ("expand", [OPEN, MET, OPEN, LOST, LOST, OPEN]),
     ],
 )
 def test_dependency_follows_the_other_job(kind: str, expected: list[DependencyState]) -> None:
-    order = (PENDING, RUNNING, COMPLETED, FAILED, SPECIAL_EXIT)
+    order = (PENDING, RUNNING, COMPLETING, COMPLETED, FAILED, SPECIAL_EXIT)
     assert [states(f"{kind}:7", job(7, state))[0] for state in order] == expected
 
 
@@ -105,6 +105,7 @@ def test_minutes_of_after_do_not_count_before_the_script_begins(
         ("afterok:7_1", (COMPLETED, PENDING), OPEN),
         ("afternotok:7", (COMPLETED, FAILED), MET),
         ("afternotok:7", (FAILED, RUNNING), OPEN),
+        ("afterok:7", (COMPLETED, COMPLETING), OPEN),
         ("afterany:7", (FAILED, PENDING), OPEN),
         ("after:7", (RUNNING, PENDING), OPEN),
     ],
@@ -128,6 +129,8 @@ def test_aftercorr_waits_for_the_task_of_the_same_number(
     ("others", "expected"),
     [
         ([job(7, PENDING)], OPEN),
+        ([job(7, SPECIAL_EXIT)], OPEN),
+        ([job(7, COMPLETING)], MET),
         ([job(7, COMPLETED)], MET),
         ([job(60, PENDING)], MET),
         ([job(60, RUNNING)], OPEN),

@@ -27,6 +27,8 @@ class Progress(Enum):
 
     PENDING = "pending"
     RUNNING = "running"
+    COMPLETING = "completing"
+    """Ended, while processes and epilogs are left on some of its nodes."""
     COMPLETED = "completed"
     FAILED = "failed"
     """Ended in another way, or cancelled before it started."""
@@ -34,7 +36,8 @@ class Progress(Enum):
     """Pending and held, because the exit code of its last run is in RequeueExitHold."""
 
 
-_OPEN = frozenset({Progress.PENDING, Progress.RUNNING, Progress.SPECIAL_EXIT})
+_WAITING = frozenset({Progress.PENDING, Progress.SPECIAL_EXIT})
+_OPEN = _WAITING | {Progress.RUNNING, Progress.COMPLETING}
 
 
 class DependencyJob(NamedTuple):
@@ -219,7 +222,7 @@ def _state_of_expansion(jobs: Iterable[DependencyJob]) -> DependencyState:
 
 def _has_been_started(job: DependencyJob, seconds: int, now: int) -> bool:
     """Return True if the job started, or was cancelled before it started, so long ago."""
-    if job.progress in (Progress.PENDING, Progress.SPECIAL_EXIT):
+    if job.progress in _WAITING:
         return False
     if job.started is None:  # its nodes are being prepared
         return not seconds
@@ -244,8 +247,10 @@ def _earlier_jobs(own: DependencyJob, known: JobIndex) -> list[DependencyJob]:
         job
         for job in known.with_name(own.user, own.name)
         if job.number != own.number
-        and job.progress in _OPEN
-        and (job.progress is Progress.RUNNING or job.number < own.number)
+        and (
+            job.progress is Progress.RUNNING
+            or (job.progress in _WAITING and job.number < own.number)
+        )
     ]
 
 

@@ -165,6 +165,36 @@ def test_array_with_aftercorr_starts_when_the_minutes_of_another_item_have_passe
     assert world.state(waiting) == "RUNNING CONFIGURING"
 
 
+def test_job_that_is_completing_meets_no_dependency_on_its_end() -> None:
+    world = World()
+    number = world.run_one(name="nightly")
+    kinds = ("afterany", "afternotok", "afterok")
+    waiting = [world.submit(dependency=f"{kind}:{number}", kill_invalid=True) for kind in kinds]
+    singleton = world.submit(dependency="singleton", name="nightly")
+    world.request(ev.CancelJob(named(number)))
+    world.settle()
+    assert world.state(number) == "CANCELLED COMPLETING"
+    assert [world.reason(job) for job in waiting] == ["Dependency"] * 3
+    assert world.state(singleton) == "RUNNING CONFIGURING"
+    world.restart()
+    world.clear(number)
+    world.settle()
+    started = "RUNNING CONFIGURING"
+    assert [world.state(job) for job in waiting] == [started, started, "CANCELLED"]
+    assert world.reason(waiting[2]) == "DependencyNeverSatisfied"
+
+
+def test_dependency_stays_open_if_the_other_job_is_requeued_while_it_is_completing() -> None:
+    world = World()
+    number = world.run_one()
+    waiting = world.submit(dependency=f"afterok:{number}", kill_invalid=True)
+    world.request(ev.CancelJob(named(number)))
+    world.request(ev.RequeueJob(named(number)))
+    world.clear(number)
+    assert world.state(number) == "PENDING"
+    assert world.reason(waiting) == "Dependency"
+
+
 def test_dependency_that_cannot_be_met_stays_unless_the_job_is_killed() -> None:
     world = World()
     number = world.run_one()

@@ -377,6 +377,8 @@ class WlmJob(msgspec.Struct, frozen=True, kw_only=True):
 def _progress(state: JobState) -> Progress:
     if state.base in ("RUNNING", "SUSPENDED"):
         return Progress.RUNNING
+    if state.has_ended and state.is_completing:
+        return Progress.COMPLETING
     if state.has_ended:
         return Progress.COMPLETED if state.base == "COMPLETED" else Progress.FAILED
     return Progress.SPECIAL_EXIT if "SPECIAL_EXIT" in state.flags else Progress.PENDING
