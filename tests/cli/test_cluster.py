@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairbank.cli import main
+from fairbank.cli.commands.cluster import down
 from fairbank.cli.commands.cluster.directory import ClusterDirectory
+from fairbank.core.errors import Unavailable
 from fairbank.wlm.protocol.commands import (
     PAGE,
     AnyRequest,
@@ -18,8 +22,9 @@ from fairbank.wlm.protocol.commands import (
     RowsRequest,
     UpdateRequest,
 )
+from fairbank.wlm.protocol.messages import error_message
 from tests.cli.conftest import Run, runner
-from tests.wlm.client.recording_controller import RecordingController
+from tests.wlm.client.recording_controller import Answer, RecordingController
 
 
 @pytest.fixture
@@ -124,45 +129,106 @@ def test_commands_without_a_cluster_say_how_to_start_one(
     assert "fairbank cluster up" in refused.err
 
 
-class ManyJobs:
-    """Controller of a cluster with more jobs and partitions than an answer has rows of.
+class ClusterWithJobs:
+    """Controller of a cluster with jobs, which end when they are canceled.
 
-    The jobs end when they are canceled. The cluster counts as up until its jobs are seen as ended.
+    The cluster counts as up until its jobs are seen as ended. `refuse_changes` is how many jobs or
+    partitions it does not change, because its state cannot be stored. `starting` begins before the
+    first partition is closed.
     """
 
-    def __init__(self, directory: ClusterDirectory) -> None:
-        self._supervisor = directory.lock()
-        self.jobs = [[number, "task"] for number in range(1, PAGE + 2)]
-        self.partitions = [[f"p{number}", "UP"] for number in range(PAGE + 1)]
+    def __init__(self, directory: Path, *, jobs: int = 1, partitions: int = 1) -> None:
+        (directory / "wlm.toml").touch()
+        self._supervisor: int | None = ClusterDirectory(directory).lock()
+        self.jobs = [[number, "task"] for number in range(1, jobs + 1)]
+        self.partitions = [[f"p{number}", "UP"] for number in range(partitions)]
         self.down: list[str] = []
+        self.canceled: list[Sequence[str]] = []
+        self.refuse_changes = 0
+        self.starting: list[list[object]] = []
+        self._controller = RecordingController(directory)
+        self._controller.answer = self._answer
 
-    def __call__(self, request: AnyRequest) -> dict[str, Any]:
-        if isinstance(request, CancelRequest):
-            self.jobs = [job for job in self.jobs if str(job[0]) not in request.jobs]
-        if isinstance(request, UpdateRequest):
-            self.down.append(request.fields["PartitionName"])
-        if not isinstance(request, RowsRequest):
-            return {"results": []}
-        rows, first = getattr(self, request.of), int(request.after or 0)
-        if not rows and self._supervisor is not None:
+    def close(self) -> None:
+        self._controller.close()
+        if self._supervisor is not None:
             os.close(self._supervisor)
+
+    def _answer(self, request: AnyRequest) -> Answer:
+        if isinstance(request, CancelRequest):
+            self.canceled.append(request.jobs)
+            return {"results": [self._cancel(job) for job in request.jobs]}
+        if isinstance(request, UpdateRequest):
+            return self._refusal() or self._close(request.fields["PartitionName"])
+        assert isinstance(request, RowsRequest)
+        rows, first = getattr(self, request.of), int(request.after or 0)
+        if request.of == "jobs" and not rows and self._supervisor is not None:
+            os.close(self._supervisor)
+            self._supervisor = None
         after = str(first + PAGE) if len(rows) > first + PAGE else None
         page = rows[first : first + PAGE]
         return {"change": 1, "columns": [], "rows": page, "after": after, "now": 0, "cluster": ""}
 
+    def _cancel(self, name: str) -> dict[str, Any]:
+        refusal = self._refusal()
+        if refusal is None:
+            self.jobs = [job for job in self.jobs if str(job[0]) != name]
+        return {"job": name, "error": None if refusal is None else error_message(refusal)}
 
-def test_down_now_ends_more_jobs_than_an_answer_has(
-    fairbank: Run, tmp_path: Path, clean_env: pytest.MonkeyPatch
-) -> None:
+    def _close(self, partition: str) -> dict[str, Any]:
+        self.down.append(partition)
+        self.jobs += self.starting
+        self.starting = []
+        return {}
+
+    def _refusal(self) -> Unavailable | None:
+        if not self.refuse_changes:
+            return None
+        self.refuse_changes -= 1
+        return Unavailable("the controller cannot store its state now", remedy="free disk space")
+
+
+@pytest.fixture
+def cluster_directory(tmp_path: Path, clean_env: pytest.MonkeyPatch, fairbank: Run) -> Path:
     clean_env.setenv("FAIRBANK_CLUSTER", str(tmp_path))
-    (tmp_path / "wlm.toml").touch()
-    many, controller = ManyJobs(ClusterDirectory(tmp_path)), RecordingController(tmp_path)
-    controller.answer = many
-    try:
+    return tmp_path
+
+
+def test_down_now_ends_more_jobs_than_an_answer_has(fairbank: Run, cluster_directory: Path) -> None:
+    with closing(ClusterWithJobs(cluster_directory, jobs=PAGE + 1, partitions=PAGE + 1)) as many:
         code, _, err = fairbank("cluster", "down")
         assert (code, f"{PAGE + 1} jobs run: 1 (task)" in " ".join(err.split())) == (7, True)
         assert fairbank("cluster", "down", "--now")[0] == 0
-    finally:
-        controller.close()
     assert many.jobs == []
     assert len(many.down) == PAGE + 1
+
+
+def test_down_now_ends_a_job_that_starts_before_its_partition_is_closed(
+    fairbank: Run, cluster_directory: Path
+) -> None:
+    with closing(ClusterWithJobs(cluster_directory)) as cluster:
+        cluster.starting = [[2, "late"]]
+        assert fairbank("cluster", "down", "--now").code == 0
+    assert cluster.canceled == [("1", "2")]
+
+
+@pytest.mark.parametrize("partitions", [1, 0], ids=["partition", "job"])
+def test_down_now_repeats_a_change_that_could_not_be_stored(
+    fairbank: Run, cluster_directory: Path, partitions: int
+) -> None:
+    with closing(ClusterWithJobs(cluster_directory, jobs=2, partitions=partitions)) as cluster:
+        cluster.refuse_changes = 3
+        assert fairbank("cluster", "down", "--now").code == 0
+    assert (len(cluster.down), cluster.jobs) == (partitions, [])
+
+
+def test_down_now_ends_nothing_while_the_state_cannot_be_stored(
+    fairbank: Run, cluster_directory: Path, clean_env: pytest.MonkeyPatch
+) -> None:
+    clean_env.setattr(down, "STORAGE_SECONDS", 0.2)
+    with closing(ClusterWithJobs(cluster_directory)) as cluster:
+        cluster.refuse_changes = 1_000_000
+        code, out, err = fairbank("cluster", "down", "--now")
+        assert (code, out) == (6, "")
+        assert "the controller cannot store its state now" in " ".join(err.split())
+        assert ClusterDirectory(cluster_directory).is_up()

@@ -14,7 +14,7 @@ from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Iterable
     from pathlib import Path
 
     from fairbank.cli.commands.cluster.directory import ClusterDirectory
@@ -26,6 +26,8 @@ CLOSED = "closed_partitions.json"
 _BUSY = ("RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED")
 _NAMED_MAX = 10
 _ATTEMPTS, _RESTART_SECONDS = 2, 10.0
+STORAGE_SECONDS = 10.0
+"""Longest time that the controller may be unable to store its state."""
 _ENDING_SECONDS = 60.0
 """Time for epilogs, after KillWait and UnkillableStepTimeout."""
 
@@ -57,6 +59,8 @@ def _down(context: Context, options: Namespace) -> int:
                 _check_jobs(controller, directory, now=options.now)
             break
         except Unavailable as error:
+            if error.field != "controller":  # it answers, and could end the jobs later
+                raise
             silence = error.message
     else:
         # It may be half down: what runs is seen without the controller.
@@ -81,8 +85,8 @@ def _check_jobs(controller: Controller, directory: ClusterDirectory, *, now: boo
             remedy="wait for their end, or end them: fairbank cluster down --now",
         )
     if jobs:
-        _close_partitions(controller, directory.path / CLOSED)
-        _end_jobs(controller, directory, jobs)
+        _repeat(_close_partitions, controller, directory.path / CLOSED)
+        _end_jobs(controller, directory)
 
 
 def _await_controller(directory: ClusterDirectory) -> None:
@@ -145,7 +149,19 @@ def _set_state(controller: Controller, names: list[str], state: str) -> None:
         controller.request("update", entity="partition", fields=fields)
 
 
-def _end_jobs(controller: Controller, directory: ClusterDirectory, jobs: dict[str, str]) -> None:
+def _repeat(change: Callable[..., None], *arguments: object) -> None:
+    """Make a change, again for some seconds if the state cannot be stored. Raises Unavailable."""
+    deadline = time.monotonic() + STORAGE_SECONDS
+    while True:
+        try:
+            return change(*arguments)
+        except Unavailable as error:
+            if error.field == "controller" or time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
+
+
+def _end_jobs(controller: Controller, directory: ClusterDirectory) -> None:
     """Cancel the jobs and wait for their end. Raises Conflict if some cannot be ended."""
     from fairbank.cli.commands.cluster.settings_files import read_wlm_settings
     from fairbank.wlm.core.settings import JobSettings
@@ -156,12 +172,26 @@ def _end_jobs(controller: Controller, directory: ClusterDirectory, jobs: dict[st
         settings = JobSettings()
     seconds = settings.kill_wait + settings.unkillable_step_timeout + _ENDING_SECONDS
     deadline = time.monotonic() + seconds
-    controller.request("cancel", jobs=list(jobs))
+    canceled: set[str] = set()
     while jobs := _busy_jobs(controller):
+        # A job may have started before the partitions were closed.
+        _repeat(_cancel, controller, jobs, canceled)
         if time.monotonic() > deadline:
             what = f"{_count(jobs)} on: {_names(jobs)}"
             raise Conflict(what, remedy="scontrol show node shows processes that cannot be ended")
         time.sleep(0.1)
+
+
+def _cancel(controller: Controller, jobs: Iterable[str], canceled: set[str]) -> None:
+    """Cancel the jobs that are not in a set, and add them. Raises Unavailable if some are not."""
+    from fairbank.wlm.client.requests import change_jobs
+
+    if missing := [job for job in jobs if job not in canceled]:
+        results = change_jobs(controller, "cancel", missing)
+        refused = [error for _, error in results if isinstance(error, Unavailable)]
+        canceled |= {job for job, error in results if not isinstance(error, Unavailable)}
+        if refused:
+            raise refused[0]
 
 
 DOWN = host_command(
