@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -142,7 +142,7 @@ class ClusterWithJobs:
         self._supervisor: int | None = ClusterDirectory(directory).lock()
         self.jobs = [[number, "task"] for number in range(1, jobs + 1)]
         self.partitions = [[f"p{number}", "UP"] for number in range(partitions)]
-        self.down: list[str] = []
+        self.changed: list[tuple[str, str]] = []
         self.canceled: list[Sequence[str]] = []
         self.refuse_changes = 0
         self.starting: list[list[object]] = []
@@ -159,7 +159,7 @@ class ClusterWithJobs:
             self.canceled.append(request.jobs)
             return {"results": [self._cancel(job) for job in request.jobs]}
         if isinstance(request, UpdateRequest):
-            return self._refusal() or self._close(request.fields["PartitionName"])
+            return self._refusal() or self._set_state(request.fields)
         assert isinstance(request, RowsRequest)
         rows, first = getattr(self, request.of), int(request.after or 0)
         if request.of == "jobs" and not rows and self._supervisor is not None:
@@ -175,8 +175,8 @@ class ClusterWithJobs:
             self.jobs = [job for job in self.jobs if str(job[0]) != name]
         return {"job": name, "error": None if refusal is None else error_message(refusal)}
 
-    def _close(self, partition: str) -> dict[str, Any]:
-        self.down.append(partition)
+    def _set_state(self, fields: Mapping[str, str]) -> dict[str, Any]:
+        self.changed.append((fields["PartitionName"], fields["State"]))
         self.jobs += self.starting
         self.starting = []
         return {}
@@ -200,7 +200,7 @@ def test_down_now_ends_more_jobs_than_an_answer_has(fairbank: Run, cluster_direc
         assert (code, f"{PAGE + 1} jobs run: 1 (task)" in " ".join(err.split())) == (7, True)
         assert fairbank("cluster", "down", "--now")[0] == 0
     assert many.jobs == []
-    assert len(many.down) == PAGE + 1
+    assert len(many.changed) == PAGE + 1
 
 
 def test_down_now_ends_a_job_that_starts_before_its_partition_is_closed(
@@ -219,7 +219,7 @@ def test_down_now_repeats_a_change_that_could_not_be_stored(
     with closing(ClusterWithJobs(cluster_directory, jobs=2, partitions=partitions)) as cluster:
         cluster.refuse_changes = 3
         assert fairbank("cluster", "down", "--now").code == 0
-    assert (len(cluster.down), cluster.jobs) == (partitions, [])
+    assert (len(cluster.changed), cluster.jobs) == (partitions, [])
 
 
 def test_down_now_ends_nothing_while_the_state_cannot_be_stored(
@@ -232,3 +232,18 @@ def test_down_now_ends_nothing_while_the_state_cannot_be_stored(
         assert (code, out) == (6, "")
         assert "the controller cannot store its state now" in " ".join(err.split())
         assert ClusterDirectory(cluster_directory).is_up()
+
+
+def test_partitions_of_every_down_now_are_opened_by_the_next_up(
+    fairbank: Run, cluster_directory: Path, clean_env: pytest.MonkeyPatch
+) -> None:
+    clean_env.setattr(down, "STORAGE_SECONDS", 0.0)
+    with closing(ClusterWithJobs(cluster_directory, partitions=2)) as cluster:
+        cluster.partitions = [["p0", "UP"], ["p1", "DOWN"]]
+        cluster.refuse_changes = 1_000_000
+        assert fairbank("cluster", "down", "--now").code == 6
+        cluster.partitions = [["p0", "DOWN"], ["p1", "UP"]]
+        assert fairbank("cluster", "down", "--now").code == 6
+        cluster.refuse_changes = 0
+        down.open_partitions(ClusterDirectory(cluster_directory))
+        assert cluster.changed == [("p0", "UP"), ("p1", "UP")]

@@ -124,7 +124,9 @@ def _close_partitions(controller: Controller, file: Path) -> None:
     names = [name for name, state in partitions if state == "UP"]
     new = file.with_name(f".{file.name}")
     try:
-        new.write_text(json.dumps(names))
+        # A `down --now` that did not end the cluster has closed others.
+        closed = json.loads(file.read_bytes()) if file.exists() else []
+        new.write_text(json.dumps([*dict.fromkeys([*closed, *names])]))
         new.replace(file)  # no part of it stays on a full disk
     except OSError as error:
         new.unlink(missing_ok=True)
