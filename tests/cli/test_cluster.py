@@ -14,7 +14,7 @@ import pytest
 from fairbank.cli import main
 from fairbank.cli.commands.cluster import down
 from fairbank.cli.commands.cluster.directory import ClusterDirectory
-from fairbank.core.errors import Unavailable
+from fairbank.core.errors import NotFound, Unavailable
 from fairbank.wlm.protocol.commands import (
     PAGE,
     AnyRequest,
@@ -175,7 +175,9 @@ class ClusterWithJobs:
             self.jobs = [job for job in self.jobs if str(job[0]) != name]
         return {"job": name, "error": None if refusal is None else error_message(refusal)}
 
-    def _set_state(self, fields: Mapping[str, str]) -> dict[str, Any]:
+    def _set_state(self, fields: Mapping[str, str]) -> Answer:
+        if fields["PartitionName"] not in [name for name, _ in self.partitions]:
+            return NotFound("there is no such partition")
         self.changed.append((fields["PartitionName"], fields["State"]))
         self.jobs += self.starting
         self.starting = []
@@ -247,3 +249,14 @@ def test_partitions_of_every_down_now_are_opened_by_the_next_up(
         cluster.refuse_changes = 0
         down.open_partitions(ClusterDirectory(cluster_directory))
         assert cluster.changed == [("p0", "UP"), ("p1", "UP")]
+
+
+def test_closed_partition_that_is_gone_keeps_no_other_one_closed(
+    fairbank: Run, cluster_directory: Path
+) -> None:
+    directory = ClusterDirectory(cluster_directory)
+    (directory.path / down.CLOSED).write_text('["gone", "p0"]')
+    with closing(ClusterWithJobs(cluster_directory)) as cluster:
+        for _ in range(2):
+            down.open_partitions(directory)
+    assert cluster.changed == [("p0", "UP")]

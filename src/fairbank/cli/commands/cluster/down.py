@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.cluster.directory import find_directory
 from fairbank.cli.framework.command import host_command
 from fairbank.cli.framework.options import add_option
-from fairbank.core.errors import Conflict, FairbankError, Unavailable
+from fairbank.core.errors import Conflict, FairbankError, NotFound, Unavailable
 from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
@@ -131,7 +132,8 @@ def _close_partitions(controller: Controller, file: Path) -> None:
     except OSError as error:
         new.unlink(missing_ok=True)
         raise Unavailable(f"cannot write {file}: {error.strerror}") from error
-    _set_state(controller, names, "DOWN")
+    for name in names:
+        _set_state(controller, name, "DOWN")
 
 
 def open_partitions(directory: ClusterDirectory) -> None:
@@ -141,14 +143,15 @@ def open_partitions(directory: ClusterDirectory) -> None:
     file = directory.path / CLOSED
     if file.exists():
         with Controller(directory.path) as controller:
-            _set_state(controller, json.loads(file.read_bytes()), "UP")
+            for name in json.loads(file.read_bytes()):
+                with suppress(NotFound):  # it is no longer in the settings
+                    _set_state(controller, name, "UP")
         file.unlink()
 
 
-def _set_state(controller: Controller, names: list[str], state: str) -> None:
-    for name in names:
-        fields = {"PartitionName": name, "State": state}
-        controller.request("update", entity="partition", fields=fields)
+def _set_state(controller: Controller, name: str, state: str) -> None:
+    fields = {"PartitionName": name, "State": state}
+    controller.request("update", entity="partition", fields=fields)
 
 
 def _repeat(change: Callable[..., None], *arguments: object) -> None:
