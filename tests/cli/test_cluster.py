@@ -140,7 +140,9 @@ class ClusterWithJobs:
     def __init__(self, directory: Path, *, jobs: int = 1, partitions: int = 1) -> None:
         (directory / "wlm.toml").touch()
         self._supervisor: int | None = ClusterDirectory(directory).lock()
-        self.jobs = [[number, "task"] for number in range(1, jobs + 1)]
+        self.jobs: list[list[object]] = [
+            [number, "task", None, None] for number in range(1, jobs + 1)
+        ]
         self.partitions = [[f"p{number}", "UP"] for number in range(partitions)]
         self.changed: list[tuple[str, str]] = []
         self.canceled: list[Sequence[str]] = []
@@ -209,7 +211,7 @@ def test_down_now_ends_a_job_that_starts_before_its_partition_is_closed(
     fairbank: Run, cluster_directory: Path
 ) -> None:
     with closing(ClusterWithJobs(cluster_directory)) as cluster:
-        cluster.starting = [[2, "late"]]
+        cluster.starting = [[2, "late", None, None]]
         assert fairbank("cluster", "down", "--now").code == 0
     assert cluster.canceled == [("1", "2")]
 

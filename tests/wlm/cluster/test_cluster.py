@@ -397,6 +397,26 @@ def test_down_needs_now_while_a_job_runs_and_gives_it_notice(cluster: RunningClu
     assert cluster.slurm("sinfo", "-h", "-o", "%a").split() == ["up"]
 
 
+def test_down_now_leaves_a_pending_task_of_an_array_that_runs(cluster: RunningCluster) -> None:
+    def tasks() -> list[str]:
+        return cluster.slurm("squeue", "-h", "-j", array, "-S", "i", "-o", "%i %t").splitlines()
+
+    script = ("-n", "1", "-a", "0-1", "--wrap", "sleep 600")
+    array = cluster.slurm("sbatch", "--parsable", *script).strip()
+    wait_until(lambda: tasks() == [f"{array}_0 R", f"{array}_1 R"], "both tasks to run")
+    cluster.slurm("scontrol", "requeuehold", f"{array}_0")
+    wait_until(lambda: f"{array}_0 PD" in tasks(), "a task to be pending again")
+    running = cluster.slurm("squeue", "-h", "-j", array, "-t", "R", "-o", "%i %A").split()
+    assert running == [f"{array}_1", array]
+    assert f"1 job runs: {array}_1 (wrap)" in " ".join(
+        cluster.run("cluster", "down").stderr.split()
+    )
+    assert cluster.run("cluster", "down", "--now").returncode == 0
+    assert ANSWER.fullmatch(cluster.run("cluster", "up").stdout)
+    assert tasks() == [f"{array}_0 PD"]
+    cluster.slurm("scancel", array)
+
+
 def test_down_leaves_no_process_although_a_killed_srun_missed_output(
     cluster: RunningCluster,
 ) -> None:

@@ -100,11 +100,16 @@ def _await_controller(directory: ClusterDirectory) -> None:
 
 
 def _busy_jobs(controller: Controller) -> dict[str, str]:
-    """Return id and name of the jobs with processes."""
+    """Return id and name of the jobs with processes; tasks of an array have ids such as 7_3."""
     from fairbank.wlm.client.requests import rows
 
-    jobs = rows(controller, "jobs", ["job_id", "name"], matching={"states": _BUSY}).rows or ()
-    return {str(number): name for number, name in jobs}
+    columns = ["job_id", "name", "array_job", "task"]
+    jobs = rows(controller, "jobs", columns, matching={"states": _BUSY}).rows or ()
+    # The last task of an array that starts has the id of the array.
+    return {
+        str(number) if task is None else f"{array}_{task}": name
+        for number, name, array, task in jobs
+    }
 
 
 def _count(jobs: Collection[str]) -> str:
