@@ -183,8 +183,9 @@ def test_output_of_one_task_may_be_shown_alone(shell: Shell, cluster: SmallClust
     ]
 
 
+@pytest.mark.parametrize("what", ["step", "job"])
 def test_output_that_no_srun_has_can_be_had_after_the_end(
-    shell: Shell, cluster: SmallCluster
+    shell: Shell, cluster: SmallCluster, what: str
 ) -> None:
     script = "echo one; while [ ! -e go ]; do sleep 0.05; done; echo two; exit 3"
     with step_of(shell, cluster, *sh(script)) as (step, process):
@@ -198,6 +199,9 @@ def test_output_that_no_srun_has_can_be_had_after_the_end(
                 return requests.find_step(controller, job, 0).state != "RUNNING"
 
             wait_until(has_ended, "the end of the step")
+            if what == "job":
+                requests.change_jobs(controller, "cancel", [job])
+                wait_until(lambda: not cluster.busy_jobs(), "the end of the job")
         first = shell.run("sattach", step)
         assert (first[0], first[1][-1]) == (3, "two")
         code, out, err = shell.run("sattach", step)

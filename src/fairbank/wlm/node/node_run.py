@@ -260,6 +260,13 @@ class NodeRun:
             if step.is_forgotten and step.remove():
                 del self.steps[number]
 
+    def remove(self) -> bool:
+        """Remove its directory. Return False while streams of a step are served."""
+        if not all(step.remove() for step in self.steps.values()):
+            return False
+        self._context.directories.remove(self.run)
+        return True
+
     # ------------------------------------------------------------------ requests
 
     async def signal(self, request: SignalJob) -> None:

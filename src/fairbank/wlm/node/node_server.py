@@ -112,6 +112,7 @@ class NodeServer:
         )
         self._runs = {stored.run: NodeRun(stored, self._context) for stored in store.runs()}
         directories.remove_others(self._runs)
+        self._forgotten: list[NodeRun] = []
         self._connections: set[Connection] = set()
         self._started = time.time()
         self._reported = self._resources(read_host())
@@ -311,8 +312,12 @@ class NodeServer:
             self._context.store.delete(run)
         except sqlite3.Error as error:
             raise Unavailable(f"cannot forget {run}: {error}", remedy="send it again") from error
-        self._context.directories.remove(run)
-        del self._runs[run]
+        self._forgotten.append(self._runs.pop(run))
+        self._remove_forgotten()
+
+    def _remove_forgotten(self) -> None:
+        """Remove the directories of forgotten runs, but not while an srun may come for output."""
+        self._forgotten = [run for run in self._forgotten if not run.remove()]
 
     async def _job_of(self, pid: int) -> JobOfProcess:
         table = process_table()
@@ -350,3 +355,4 @@ class NodeServer:
         table = process_table()
         for run, seconds in zip(runs, ended, strict=True):
             run.sample(seconds, table)
+        self._remove_forgotten()
