@@ -17,6 +17,7 @@ from fairbank.scheduling.machines.nodes import PreemptBy, Preemption
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.wlm.core import events as ev
+from fairbank.wlm.core.due_times import WARNING_DELAY
 from fairbank.wlm.core.effects import AgentMessage, Send, StartRun
 from fairbank.wlm.core.jobs import Moment
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent
@@ -565,6 +566,58 @@ def test_warning_signal_is_sent_once_though_the_limit_was_shortened() -> None:
         sent += [effect for effect in world.event(due) if isinstance(effect, Send)]
     run = world.job(number).identity("lab")
     assert sent == [Send("n0", SignalJob(run=run, number=10, target="script"))]
+
+
+@pytest.mark.parametrize("lead", [60, 3_600])
+def test_warning_signal_longer_than_the_limit_comes_once_in_every_run(lead: int) -> None:
+    world = World(nodes=1)
+    node = world.nodes["n0"]
+    number = world.submit(limit=60, warning=WarningSignal(10, lead, to_script=True))
+    for runs in (1, 2):
+        world.settle()
+        world.advance(5)  # the script does not run yet, and cannot be warned
+        world.begin_all()
+        run = world.job(number).identity("lab")
+        world.advance(WARNING_DELAY - 1)
+        assert len(node.signals) == runs - 1
+        world.advance(1)
+        assert node.signals[runs - 1 :] == [SignalJob(run=run, number=10, target="script")]
+        world.restart()
+        world.advance(10)
+        assert len(node.signals) == runs
+        world.request(ev.RequeueJob(named(number)))
+        world.clear(number)
+        world.advance(200)
+
+
+def test_warning_signal_that_became_due_while_the_controller_was_down_is_sent_late() -> None:
+    world = World()
+    for at in range(2):
+        number = world.run_one(nodes=2, cpus=4, limit=600, warning=WarningSignal(10, 60))
+        side = world.nodes["n1"]
+        side.is_silent = True
+        world.now = Moment(world.now.wall + 550, world.now.mono + 550)
+        world.restart()
+        world.advance(1)
+        assert len(side.signals) == at  # a node that is not connected would not get it
+        side.is_silent = False
+        world.event(side.registration())
+        world.advance(1)
+        world.restart()
+        world.advance(1)
+        run = world.job(number).identity("lab")
+        for node in world.nodes.values():
+            assert node.signals[at:] == [SignalJob(run=run, number=10, target="steps")]
+        world.end(number)
+
+
+def test_warning_signal_comes_at_once_when_a_shorter_limit_has_made_it_due() -> None:
+    world = World()
+    number = world.run_one(limit=600, warning=WarningSignal(10, 60, to_script=True))
+    world.advance(300)
+    assert world.request(ev.UpdateJob(jobs=named(number), limit=310)) is None
+    world.advance(0)
+    assert len(world.nodes["n0"].signals) == 1
 
 
 @pytest.mark.parametrize(

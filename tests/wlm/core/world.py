@@ -61,6 +61,7 @@ from fairbank.wlm.protocol.messages import (
     RunState,
     RunStatus,
     RunUsage,
+    SignalJob,
     StepStatus,
     SuspendRun,
 )
@@ -109,6 +110,7 @@ class ModelNode:
         self.begun: set[Run] = set()
         self.steps: dict[tuple[Run, int], StepStatus] = {}
         self.suspended: set[Run] = set()
+        self.signals: list[SignalJob] = []
 
     @property
     def live(self) -> list[Run]:
@@ -123,6 +125,8 @@ class ModelNode:
                     self.runs[run.run], self.starts[run.run] = "starting", message
             case SuspendRun(run=identity, suspended=suspended):
                 (self.suspended.add if suspended else self.suspended.discard)(identity)
+            case SignalJob():
+                self.signals.append(message)
             case EndJob(run=identity):
                 if self.runs.get(identity) in ("starting", "running"):
                     self.runs[identity] = "ending"

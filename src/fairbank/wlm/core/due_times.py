@@ -13,6 +13,11 @@ from fairbank.wlm.core.state import CoreState
 SUSPENSION_SECONDS = 3_600
 """Seconds after which a suspension is added up, and the bank moves the end of its hold."""
 
+WARNING_DELAY = 10
+"""Seconds after its begin at which a script is warned at the earliest, so that it can set its trap:
+with a lead time as long as the limit. slurmctld tests every 30 s, so a bit later on average.
+"""
+
 
 def due_times(state: CoreState, job: WlmJob) -> Iterator[tuple[TimerKind, int]]:
     """Yield the timers of a job with their times, which may be over."""
@@ -37,8 +42,12 @@ def due_times(state: CoreState, job: WlmJob) -> Iterator[tuple[TimerKind, int]]:
         begin = run.started.mono + run.paused
         if (seconds := state.settings.run_seconds(request.limit)) is not None:
             yield TimerKind.LIMIT, begin + seconds
-        if (warning := job.submission.warning) is not None and not run.is_warned:
-            yield TimerKind.WARNING, begin + request.limit - warning.seconds
+        if (warning := job.submission.warning) is None or run.is_warned:
+            return
+        # A node that is not connected would miss it; its registration sets the timer again.
+        if state.registered.issuperset({run.batch_node} if warning.to_script else run.left):
+            delay = max(request.limit - warning.seconds, WARNING_DELAY)
+            yield TimerKind.WARNING, begin + delay
 
 
 def _last_start(state: CoreState, request: PendingJob, deadline: int) -> int:

@@ -82,6 +82,7 @@ def register(tx: Transition, message: NodeRegistered) -> None:
         run = job.active_run
         if run is not None and run.started is not None:
             send_limit_to(tx, job, run, name)
+            tx.set_timers(job)  # a warning may have become due meanwhile
             if run.suspended is not None or run.resumed is not None:
                 tx.send(name, SuspendRun(run=run.run, suspended=run.suspended is not None))
 

@@ -29,8 +29,6 @@ from fairbank.wlm.core.jobs import EndedRun, Moment, WlmJob, WlmRun
 from fairbank.wlm.core.state import CHANGE, CoreState, NodeStatus
 from fairbank.wlm.core.steps.step import EndedStep, StepUsage
 
-_ONLY_IN_TIME = (TimerKind.BEGIN, TimerKind.WARNING)
-"""Timers that are of no use when their time is over."""
 AGENT = ""
 """Receiver of messages that are not for a node."""
 
@@ -156,7 +154,8 @@ class Transition:
         """Set the timers of a job, but those that it had before."""
         known = () if before is None else tuple(due_times(self.state, before))
         for kind, at in due_times(self.state, job):
-            is_over = kind in _ONLY_IN_TIME and at <= kind.time(self.now)
+            # A begin that is over is of no use; a warning still is.
+            is_over = kind is TimerKind.BEGIN and at <= kind.time(self.now)
             if (kind, at) not in known and not is_over:
                 self.set_timer(kind, job.number, at)
 
