@@ -152,6 +152,14 @@ def test_requeued_job_runs_again_and_knows_it(cluster: SmallCluster) -> None:
     assert states == ["REQUEUED", "COMPLETED"]
 
 
+def test_reason_of_a_start_that_the_controller_refuses_is_recorded(cluster: SmallCluster) -> None:
+    job = cluster.submit("true", name="a/b", output="%x", may_requeue=False)
+    cluster.wait_for_state(job, "FAILED")
+    (ended,) = (run["record"] for run in cluster.ask("runs", jobs=[job]))
+    assert (ended["state"], ended["reason"]) == ("FAILED", "None")
+    assert "a/b" in ended["run"]["failure"]
+
+
 def test_failed_commit_is_retried_and_refuses_changes_meanwhile(cluster: SmallCluster) -> None:
     job = cluster.submit("echo begun; sleep 600", output="out")
     cluster.wait_for_state(job, "RUNNING")

@@ -224,16 +224,16 @@ class NodeLink:
     def _refuse(self, message: Message, reason: str) -> None:
         """Handle a message that cannot be carried out."""
         _log.warning("node %s: %s: %s", self._name, type(message).__name__, reason)
-        end = wire.RunOutcome(cause="launch", text=reason, ended=time.time())
         if isinstance(message, StartRun):
-            self._report_failure(message.run.run)
+            self._report_failure(message.run.run, reason)
         elif isinstance(message, StartTasks):
+            end = wire.RunOutcome(cause="launch", text=reason, ended=time.time())
             step = wire.StepStatus(run=message.step.run, step=message.step.number, end=end)
             self._runner.handle(StepChanged(self._name, step))
 
-    def _report_failure(self, run: Run) -> None:
+    def _report_failure(self, run: Run, reason: str = "") -> None:
         """Let the core know that a run has not been started, and will not be."""
-        end = wire.RunOutcome(cause="launch", ended=time.time())
+        end = wire.RunOutcome(cause="launch", text=reason, ended=time.time())
         status = wire.RunStatus(run=run, state="finished", end=end)
         self._runner.handle(RunChanged(self._name, status))
 
