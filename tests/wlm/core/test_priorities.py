@@ -87,6 +87,14 @@ def test_user_who_has_used_less_goes_first() -> None:
     assert factor(made, "bob") > factor(made, "alice")
 
 
+def test_account_may_have_blanks_if_none_is_enforced() -> None:
+    made = world(fairshare=1_000)
+    made.end(made.run_one(account="soil science", limit=HOUR))
+    assert ("soil science", "alice", "") in fair_shares(made.core.state).factors()
+    made.restart()
+    assert made.state(made.run_one(account="soil science")) == "RUNNING"
+
+
 def test_usage_is_counted_once_between_ticks_and_end() -> None:
     made = world(fairshare=1_000)
     number = made.run_one(cpus=4, nodes=2, limit=HOUR)

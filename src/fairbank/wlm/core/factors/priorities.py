@@ -28,7 +28,7 @@ from fairbank.priority.multifactor.pending_jobs import FactorScale, PendingColum
 from fairbank.priority.settings import Algorithm, MultifactorSettings
 from fairbank.wlm.core.events import TimerKind
 from fairbank.wlm.core.factors.accrue_times import accrue_time
-from fairbank.wlm.core.factors.usage import count_tick, row_key
+from fairbank.wlm.core.factors.usage import count_tick, row_association, row_key
 from fairbank.wlm.core.jobs import AssociationUsage, WlmJob
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.core.transition import Transition
@@ -58,7 +58,7 @@ def fair_shares(state: CoreState) -> FairShares:
     """Return the shares: those of the accounts, and one for each other user who has had a job."""
     rows = dict(state.accounts.shares) or {(ROOT, "", ""): ShareAssociation(ROOT)}
     for used in sorted(state.usage):
-        account, user, partition = used.split(" ")
+        account, user, partition = row_association(used)
         rows.setdefault((account, "", ""), ShareAssociation(account, parent=ROOT))
         own = ShareAssociation(account, user, partition)
         rows.setdefault((account, user, partition), own)

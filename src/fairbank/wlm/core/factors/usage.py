@@ -123,7 +123,7 @@ def used_associations(state: CoreState) -> Mapping[AssociationKey, LimitRecord]:
     """Return the associations with what they have used, accounts with all below them."""
     records = dict(state.accounts.associations)
     for key, usage in state.usage.items() if state.settings.accounting.enforced.limits else ():
-        account, user, partition = key.split(" ")
+        account, user, partition = row_association(key)
         own = own_association(records, account, user, partition)
         for one in () if own is None else (own, *account_chain(records, own.parent)):
             before = one.used.seconds
@@ -149,6 +149,12 @@ def used_qos(state: CoreState) -> Mapping[str, QosLimits]:
 def row_key(association: AssociationKey) -> str:
     """Return the key of an association in the table of usage."""
     return " ".join(association)
+
+
+def row_association(key: str) -> AssociationKey:
+    """Return the association of a key. Only its account may have blanks."""
+    account, user, partition = key.rsplit(" ", 2)
+    return account, user, partition
 
 
 def _rules(state: CoreState) -> Rules:
