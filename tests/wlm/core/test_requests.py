@@ -551,6 +551,24 @@ def test_requests_for_an_array_leave_out_the_tasks_that_they_do_not_concern() ->
     assert restarts == {"1_1": 1, "1_2": 1, "1_[3]": 0}
 
 
+def test_task_of_an_array_that_was_cancelled_while_it_waited_is_requeued_alone() -> None:
+    world = World()
+    array = world.submit(array="1-4")
+    world.request(ev.CancelJob(named(array)))
+    assert world.request(ev.RequeueJob(named(f"{array}_[2,4]"))) is None
+    states = {job.name: job.state.value for job in world.core.state.jobs.values()}
+    assert states == {"1_[1,3]": "CANCELLED", "1_2": "PENDING", "1_4": "PENDING"}
+    world.restart()
+    world.advance(200)
+    world.settle()
+    world.begin_all()
+    for name in ("1_2", "1_4"):
+        world.end(next(job.number for job in world.core.state.jobs.values() if job.name == name))
+    # The accounting has all four as cancelled, and then the two that ran.
+    ends = [(record.state, record.tasks) for record in world.accounting.values()]
+    assert ends == [("CANCELLED", (1, 2, 3, 4)), ("COMPLETED", ()), ("COMPLETED", ())]
+
+
 def test_unknown_task_is_refused_and_splits_nothing() -> None:
     world = World()
     world.submit(array="1-4")

@@ -30,13 +30,16 @@ from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.messages import NotifyJob
 
 
-def selected_jobs(tx: Transition, caller: Caller, selection: JobSelection) -> list[WlmJob]:
+def selected_jobs(
+    tx: Transition, caller: Caller, selection: JobSelection, *, splits_ended: bool = False
+) -> list[WlmJob]:
     """Return the jobs that a request names, which the caller may change, by number.
 
     Args:
         tx: the transition.
         caller: user who makes the request.
         selection: a job, an array, or tasks of it.
+        splits_ended: tasks also leave a record that was cancelled as a whole, for a new run.
 
     Raises:
         NotFound: there is no such job or task.
@@ -57,14 +60,17 @@ def selected_jobs(tx: Transition, caller: Caller, selection: JobSelection) -> li
         raise unknown("job", name)
     for job in jobs:
         check_owner(tx.state.settings, caller, job)
-    return sorted(_split(tx, jobs, selection.tasks), key=lambda job: job.number)
+    split = _split(tx, jobs, selection.tasks, splits_ended)
+    return sorted(split, key=lambda job: job.number)
 
 
-def _split(tx: Transition, jobs: list[WlmJob], tasks: tuple[int, ...] | None) -> Iterator[WlmJob]:
+def _split(
+    tx: Transition, jobs: list[WlmJob], tasks: tuple[int, ...] | None, splits_ended: bool
+) -> Iterator[WlmJob]:
     """Yield the jobs, and of a record only the tasks that are named."""
     for job in jobs:
-        # A record that was cancelled as a whole stays one.
-        if tasks is None or job.state.has_ended or set(job.tasks) <= set(tasks):
+        is_whole = job.state.has_ended and not splits_ended
+        if tasks is None or is_whole or set(job.tasks) <= set(tasks):
             yield job
             continue
         for task in tasks:
@@ -123,7 +129,7 @@ def requeue(tx: Transition, caller: Caller, body: RequeueJob) -> None:
         event = JobEvent.REQUEUED_SPECIAL if body.special else JobEvent.REQUEUED_HELD
         # As in Slurm, also after a request of an operator the owner may release the job.
         holder = HeldBy.USER
-    jobs = selected_jobs(tx, caller, body.jobs)
+    jobs = selected_jobs(tx, caller, body.jobs, splits_ended=True)
     started = [job for job in jobs if job.state.base != "PENDING"]
     if not started:
         raise wrong_state(jobs[0], "requeued", "running, or has ended")
