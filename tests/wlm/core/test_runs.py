@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from msgspec import structs
@@ -238,7 +238,7 @@ def test_minutes_of_after_count_from_the_begin_or_the_cancellation(is_cancelled:
 
 
 @pytest.mark.parametrize(
-    "change", ["hold", "drain", "cancel", "partition", "begin", "cores", "memory"]
+    "change", ["hold", "drain", "cancel", "partition", "begin", "limit", "cores", "memory"]
 )
 def test_plan_of_an_older_state_is_checked_again(change: str) -> None:
     world = World(nodes=1)
@@ -258,6 +258,8 @@ def test_plan_of_an_older_state_is_checked_again(change: str) -> None:
     elif change == "begin":
         later = world.now.wall + 100
         world.request(ev.UpdateJob(jobs=named(number), eligible=later))
+    elif change == "limit":
+        world.request(ev.UpdateJob(jobs=named(number), limit=300))
     else:
         world.submit(cpus=2, memory=600 if change == "memory" else 1)
         world.request(ev.TopJob(named(2)))
@@ -265,6 +267,23 @@ def test_plan_of_an_older_state_is_checked_again(change: str) -> None:
     world.event(old)
     assert world.job(number).run is None
     assert starts(world, number) == 0
+
+
+@pytest.mark.parametrize(("changes", "limit"), [({}, 360), ({"time_min": 480}, None)])
+def test_plan_may_start_a_job_with_a_limit_down_to_its_least_one(
+    changes: dict[str, Any], limit: int | None
+) -> None:
+    """Its nodes are reserved for another job, so that the plan shortens its limit."""
+    world = World(nodes=1)
+    world.run_one(cpus=2, limit=420)
+    world.submit(cpus=4)
+    number = world.submit(cpus=2, limit=600, time_min=60)
+    old = world.computed_plan()
+    if changes:
+        assert world.request(ev.UpdateJob(jobs=named(number), **changes)) is None
+    world.event(old)
+    job = world.job(number)
+    assert (None if job.run is None else job.request.limit) == limit
 
 
 def test_pass_reads_the_state_of_its_begin_while_the_state_changes() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fairbank.cluster.partition_rules import PreemptMode
+from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
 from fairbank.jobqueue.arrays import record_number
 from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.machines.partition_access import exclusion_reason
@@ -95,6 +96,7 @@ def _may_start(
         or request.eligible > now
         or (job.tasks and planned.task not in job.tasks)
         or partition not in request.partitions
+        or not _accepts_limit(request, planned.limit)
         or tx.state.settings.placed_request(request.wanted) != planned.wanted
         or request.reservation != planned.reservation
         or exclusion_reason(request, nodes.cluster, partition, by_least_time=True) is not None
@@ -107,6 +109,14 @@ def _may_start(
     if node_set.without(placement.nodes, usable):
         return False
     return nodes.limits.hold_reason(request, partition, placement) is None
+
+
+def _accepts_limit(request: PendingJob, limit: int | None) -> bool:
+    """Return True for the present time limit of a job, or a shorter one that --time-min allows."""
+    if limit == request.limit:
+        return True
+    least, longest = request.time_min, request.limit or UNLIMITED_SECONDS
+    return least is not None and limit is not None and least <= limit <= longest
 
 
 def _preempt(tx: Transition, nodes: Nodes, placement: Placement) -> None:
