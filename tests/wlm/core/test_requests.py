@@ -18,6 +18,7 @@ from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits, LimitRecord, QosLimits
 from fairbank.wlm.controller.configuration import check_stored_jobs, stored_state
 from fairbank.wlm.core import events as ev
+from fairbank.wlm.core.controller import Core
 from fairbank.wlm.core.effects import ChangeLimit, Reply, Send
 from fairbank.wlm.core.jobs import ExpectedStart
 from fairbank.wlm.core.node_states import NodeEvent
@@ -750,6 +751,48 @@ def test_new_default_partition_replaces_the_other_one() -> None:
         "night"
     ]
     assert world.job(world.submit()).request.partitions == ("night",)
+
+
+def restarted(world: World, *partitions: PartitionRules, nodes: int = 2) -> Core:
+    """Start another controller from the stored rows, with other settings."""
+    before = world.core.state.settings
+    settings = structs.replace(before, partitions=partitions, nodes=before.nodes[:nodes])
+    core = Core(settings)
+    core.load(world.stored_rows(), world.now)
+    return core
+
+
+def test_settings_of_a_partition_that_are_new_replace_its_changes_but_not_its_state() -> None:
+    main = PartitionRules(name="main", is_default=True, max_seconds=600)
+    old, changed = PartitionRules(name="old"), PartitionRules(name="changed")
+    world = World(main, old, changed)
+    for rules in (main, old, structs.replace(changed, tier=2)):
+        world.request(
+            ev.UpdatePartition(structs.replace(rules, state=PartitionState.DOWN)), OPERATOR
+        )
+    new = structs.replace(main, max_seconds=900)
+    core = restarted(world, new, changed)
+    down = {"state": PartitionState.DOWN}
+    assert core.state.partitions == {
+        "main": structs.replace(new, **down),
+        "changed": structs.replace(changed, tier=2, **down),
+    }
+
+
+def test_created_partition_loses_nodes_that_are_gone_and_its_being_the_default() -> None:
+    main = PartitionRules(name="main", is_default=True)
+    world = World(main)
+    night = PartitionRules(name="night", nodes=("n0", "n1"), is_default=True)
+    for rules in (night, PartitionRules(name="far", nodes=("n1",))):
+        world.request(ev.UpdatePartition(rules), OPERATOR)
+    new = structs.replace(main, max_seconds=900)
+    core = restarted(world, new, nodes=1)
+    assert core.state.partitions == {
+        "main": new,
+        "night": PartitionRules(name="night", nodes=("n0",)),
+        "far": PartitionRules(name="far", state=PartitionState.INACTIVE),
+    }
+    assert [*core.state.table.partitions] == ["main", "night", "far"]
 
 
 def reserve(world: World, begin: int = 0, end: int = 1_000) -> None:

@@ -244,11 +244,7 @@ class World:
         self.timers.clear()
         self.needs_plan = False
         self.core = self._new_core()
-        rows = [
-            StoredRow(table, key, msgspec.json.decode(data, type=ROW_TYPES[table]))
-            for (table, key), data in self.rows.items()
-        ]
-        effects = self.core.load(rows, self.now)
+        effects = self.core.load(self.stored_rows(), self.now)
         for name, table in before.state.tables.items():
             if name != "counters":
                 assert table == self.core.state.tables[name], name
@@ -256,6 +252,12 @@ class World:
         for node in self.nodes.values():
             if not node.is_silent:
                 self.event(node.registration())
+
+    def stored_rows(self) -> list[StoredRow]:
+        return [
+            StoredRow(table, key, msgspec.json.decode(data, type=ROW_TYPES[table]))
+            for (table, key), data in self.rows.items()
+        ]
 
     def plan(self) -> None:
         """Make a pass and carry it out."""

@@ -60,6 +60,7 @@ def check_stored_jobs(settings: WlmSettings, rows: Iterable[StoredRow]) -> None:
     in_use = resources_in_use(row.value for row in rows if isinstance(row.value, WlmJob))
     # A partition that a request has created is in no file.
     created = {row.key for row in rows if row.table == "partitions"}
+    created -= {row.key for row in rows if row.table == "partition_settings"}
     in_use = in_use._replace(partitions=in_use.partitions - created)
     missing = in_use.cpus.keys() - {node.name for node in settings.nodes}
     before = replace(settings, nodes=(*settings.nodes, *(Node(name=name) for name in missing)))
@@ -78,7 +79,7 @@ def stored_state(state: CoreState, settings: WlmSettings) -> Iterator[StoredRow]
         for key, value in rows.items():
             if table == "nodes" and key in nodes:
                 yield StoredRow(table, key, replace(value, weight=None, features=None))
-            elif table not in ("partitions", "nodes"):
+            elif table not in ("partitions", "partition_settings", "nodes"):
                 yield StoredRow(table, str(key), value)
 
 
@@ -86,6 +87,7 @@ def dropped_rows(state: CoreState, settings: WlmSettings) -> list[StoredRow]:
     """Return changes of the stored rows that do not hold under other settings."""
     nodes = {node.name for node in settings.nodes}
     rows = [StoredRow("partitions", name, None) for name in state.partitions]
+    rows += [StoredRow("partition_settings", name, None) for name in state.partition_settings]
     for name, status in state.nodes.items():
         kept = replace(status, weight=None, features=None) if name in nodes else None
         if kept != status:

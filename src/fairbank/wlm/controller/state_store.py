@@ -40,6 +40,7 @@ ROW_TYPES: Mapping[Table, Any] = {
     "step_usages": StepUsage,
     "nodes": NodeStatus,
     "partitions": PartitionRules,
+    "partition_settings": PartitionRules,
     "reservations": Reservation,
     "messages": AgentMessage,
     "counters": int,

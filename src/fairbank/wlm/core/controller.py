@@ -78,6 +78,7 @@ class Core:
         """
         self.state.load(rows)
         tx = Transition(self.state, now)
+        cluster_requests.settle_partitions(tx)
         note_associations(tx)
         set_all_timers(tx)
         for _, message in sorted(self.state.messages.items()):

@@ -29,6 +29,7 @@ Table = Literal[
     "step_usages",
     "nodes",
     "partitions",
+    "partition_settings",
     "reservations",
     "messages",
     "counters",

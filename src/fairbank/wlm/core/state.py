@@ -117,8 +117,9 @@ class CoreState:
     every job. `_dependents` has the pending jobs with open dependencies, by the job ids, or by user
     and name, on which they depend. `_by_node` has the jobs with processes on each node. `table` is
     the configured nodes with their present states. `_accounts` and `_limits_accrual` follow from
-    the settings and `bank_accounts`. `change_numbers` has the number of the last change of each
-    table, so that an answer may be "no change"; after a restart, that of any table.
+    the settings and `bank_accounts`. `partition_settings` are configured partitions as they were in
+    the settings when a request changed them. `change_numbers` has the number of the last change of
+    each table, so that an answer may be "no change"; after a restart, that of any table.
     `submitted` are the numbers of jobs and tasks that have not ended. `expected_starts` are those
     of the last pass that planned ahead, by job id, and `plan_changes` is how often they have
     changed. `backfilled` is how many jobs backfill has started since the controller began.
@@ -134,6 +135,7 @@ class CoreState:
         self.nodes = {name: NodeStatus() for name in self.configured}
         self.partitions = {rules.name: rules for rules in settings.partitions}
         self.configured_partitions = frozenset(self.partitions)
+        self.partition_settings: dict[str, PartitionRules] = {}
         self.reservations: dict[str, Reservation] = {}
         self.messages: dict[int, AgentMessage] = {}
         self.counters: dict[str, int] = {}
@@ -147,6 +149,7 @@ class CoreState:
             "steps": self.steps,
             "nodes": self.nodes,
             "partitions": self.partitions,
+            "partition_settings": self.partition_settings,
             "reservations": self.reservations,
             "messages": self.messages,
             "counters": self.counters,

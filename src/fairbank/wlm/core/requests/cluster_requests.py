@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from fairbank.cluster.partition_rules import PartitionRules, PartitionState
 from fairbank.core.errors import Conflict, InvalidInput
 from fairbank.wlm.core.ends import lose_node, remove_reservation
 from fairbank.wlm.core.events import (
@@ -60,9 +61,43 @@ def update_partition(tx: Transition, caller: Caller, body: UpdatePartition) -> N
     tx.state.table.named(body.rules.nodes, field="nodes")
     for other in list(tx.state.partitions.values()) if body.rules.is_default else ():
         if other.is_default:
-            tx.put("partitions", other.name, replace(other, is_default=False))
-    tx.put("partitions", body.rules.name, body.rules)
+            _put_partition(tx, replace(other, is_default=False))
+    _put_partition(tx, body.rules)
     tx.request_plan()
+
+
+def _put_partition(tx: Transition, rules: PartitionRules) -> None:
+    tx.put("partitions", rules.name, rules)
+    for configured in tx.state.settings.partitions:
+        if configured.name == rules.name:
+            tx.put("partition_settings", rules.name, configured)
+
+
+def settle_partitions(tx: Transition) -> None:
+    """Let new settings of a partition replace what requests have changed of it, but its state.
+
+    A partition that is no longer configured is deleted. One that a request has created loses nodes
+    that are gone; without any node it is INACTIVE.
+    """
+    state = tx.state
+    configured = {rules.name: rules for rules in state.settings.partitions}
+    for name, rules in list(state.partitions.items()):
+        before, now = state.partition_settings.get(name), configured.get(name)
+        left = tuple(node for node in rules.nodes if node in state.configured)
+        if now is not None:
+            if (before or rules) != now or left != rules.nodes:
+                _put_partition(tx, replace(now, state=rules.state))
+        elif before is not None:
+            tx.put("partitions", name, None)
+            tx.put("partition_settings", name, None)
+        elif left != rules.nodes:
+            # A partition that names no node has all.
+            rest = rules.state if left else PartitionState.INACTIVE
+            tx.put("partitions", name, replace(rules, nodes=left, state=rest))
+    defaults = [rules for rules in state.partitions.values() if rules.is_default]
+    for rules in defaults if len(defaults) > 1 else ():
+        if rules.name not in configured or not configured[rules.name].is_default:
+            _put_partition(tx, replace(rules, is_default=False))
 
 
 def set_reservation(tx: Transition, caller: Caller, body: SetReservation) -> None:
