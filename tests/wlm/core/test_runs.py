@@ -7,7 +7,12 @@ from typing import Any, Literal
 import pytest
 from msgspec import structs
 
-from fairbank.cluster.partition_rules import PartitionRules, PartitionState, PreemptMode
+from fairbank.cluster.partition_rules import (
+    OverSubscribe,
+    PartitionRules,
+    PartitionState,
+    PreemptMode,
+)
 from fairbank.cluster.reservation import Reservation
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import Conflict, Forbidden
@@ -46,6 +51,22 @@ def test_job_waits_for_its_begin_time_and_says_so() -> None:
     world.advance(100)
     world.settle()
     assert world.state(number) == "RUNNING CONFIGURING"
+
+
+def test_job_without_cores_that_it_may_share_waits_for_the_end_of_another() -> None:
+    """Both of the jobs that are left have the same core, so that only one core is not full."""
+    main = PartitionRules(name="main", is_default=True, sharing=OverSubscribe.FORCE, rows=2)
+    world = World(main, nodes=1, cpus=2)
+    first, second, third, fourth = (world.run_one() for _ in range(4))
+    for number in (first, third):
+        world.end(number)
+    waiting = world.submit(cpus=2)
+    world.settle()  # no pass may request the next one
+    assert (world.state(waiting), world.reason(waiting)) == ("PENDING", "Resources")
+    world.end(second)
+    world.settle()
+    assert world.state(waiting) == "RUNNING CONFIGURING"
+    assert world.state(fourth) == "RUNNING"
 
 
 def test_starts_by_backfill_are_counted() -> None:

@@ -54,9 +54,15 @@ def carry_out(tx: Transition, made: PlanMade) -> None:
             continue  # the next pass starts it, when the nodes are free
         nodes.take(start.placement)
         bound = bind(nodes.cluster, start.placement, held)
-        if bound is None or nodes.free.overdrawn() & start.placement.nodes:
+        if nodes.free.overdrawn() & start.placement.nodes:
             nodes.give(start.placement)
             tx.request_plan()
+            continue
+        if bound is None:
+            # The next pass would plan the same, for it does not count the jobs of each core. The
+            # end of a job requests a pass.
+            nodes.give(start.placement)
+            tx.put_job(job, reason="Resources")
             continue
         nodes.limits.record_start(start.job, start.placement)
         for binding in bound:
