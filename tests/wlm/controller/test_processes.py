@@ -178,6 +178,23 @@ def test_failed_commit_is_retried_and_refuses_changes_meanwhile(cluster: SmallCl
     cluster.wait_for_state(job, "CANCELLED")
 
 
+def test_accounting_is_shown_while_the_state_cannot_be_stored(cluster: SmallCluster) -> None:
+    ended = cluster.submit("true")
+    assert cluster.ask("wait", job=ended) == 0
+    running = cluster.submit("sleep 600")
+    cluster.wait_for_state(running, "RUNNING")
+    cluster.limit_files(0)
+    cancelled = cluster.begin("cancel", job=str(running))
+    wait_until(lambda: cluster.ask("failure"), "a failed commit")
+    matching = {"jobs": [str(ended)]}
+    with Controller(cluster.directory) as controller:
+        shown = requests.rows(controller, "accounting", ["state"], matching=matching, seconds=20)
+    assert shown.rows == [["COMPLETED"]]
+    assert cluster.ask("failure")
+    cluster.limit_files(-1)
+    assert cluster.answer(cancelled) is None
+
+
 def test_wait_for_the_start_of_a_job_tells_its_suspension_and_its_end_at_once(
     cluster: SmallCluster,
 ) -> None:

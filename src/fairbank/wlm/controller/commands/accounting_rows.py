@@ -64,7 +64,8 @@ async def accounting_page(
     Each may be followed by its steps.
     """
     wanted, first = request.filter, after[0] if after else 0
-    await runner.committed()  # an end is in the state before it is in the accounting
+    if runner.failure is None:  # what is stored is shown while no more can be stored
+        await runner.committed()  # an end is in the state before it is in the accounting
     state, now = runner.state, runner.now()
     running = [*state.steps.values()] if wanted.steps else []
     selections = [parse_selection(text) for text in wanted.jobs]
