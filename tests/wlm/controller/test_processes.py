@@ -255,6 +255,22 @@ def test_end_that_is_heard_of_late_is_charged_as_the_script_took(
     assert abs(last - started - outcome["elapsed_seconds"]) < LATE_SECONDS / 2
 
 
+def test_time_for_a_start_counts_from_its_commit(own_cluster: SmallCluster) -> None:
+    """The allocation is the change that cannot be stored, for longer than a start may take."""
+    settings = SETTINGS.replace("[jobs]", f"[jobs]\nbatch_start_timeout = {LATE_SECONDS - 2}")
+    reconfigure(own_cluster, settings, "reconfigured: BatchStartTimeout")
+    eligible = int(time.time()) + 5
+    job = own_cluster.submit("true", eligible=eligible)
+    wait_until(lambda: time.time() > eligible - 2, "the last change before the allocation")
+    own_cluster.limit_files(0)
+    wait_until(lambda: own_cluster.ask("failure"), "a failed commit")
+    failed = time.time()
+    wait_until(lambda: time.time() > failed + LATE_SECONDS, "a late commit")
+    own_cluster.limit_files(-1)
+    own_cluster.wait_for_state(job, "COMPLETED")
+    assert len(own_cluster.ask("runs", jobs=[job])) == 1
+
+
 def test_answer_waits_for_the_commit(cluster: SmallCluster) -> None:
     job = cluster.submit("true")
     cluster.wait_for_state(job, "COMPLETED")

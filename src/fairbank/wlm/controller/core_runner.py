@@ -41,7 +41,14 @@ from fairbank.wlm.core.effects import (
     StoredRow,
     StoreRows,
 )
-from fairbank.wlm.core.events import Caller, CoreEvent, RequestBody, RequestMade, SubmitJob
+from fairbank.wlm.core.events import (
+    Caller,
+    CoreEvent,
+    RequestBody,
+    RequestMade,
+    SubmitJob,
+    TimerKind,
+)
 from fairbank.wlm.core.job_states import BEGUN
 from fairbank.wlm.core.jobs import Moment, WlmJob
 from fairbank.wlm.core.requests.known_names import unknown
@@ -312,6 +319,10 @@ class CoreRunner:
                 self.send_to_node(node, message)
             case RequestPlan():
                 self.planner.request()
+            case SetTimer(kind=TimerKind.START):
+                # The start is sent only now: a commit may take longer than BatchStartTimeout.
+                seconds = self.settings.jobs.batch_start_timeout
+                self._timers.set(effect._replace(at=max(effect.at, self.now().mono + seconds)))
             case SetTimer():
                 self._timers.set(effect)
             case LogLine(level=level, text=text):
