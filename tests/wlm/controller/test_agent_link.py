@@ -200,6 +200,30 @@ def test_run_without_an_agent_is_decided_after_the_time_limit(tmp_path: Path, ho
     asyncio.run(live())
 
 
+def test_time_for_a_verdict_counts_from_the_commit_of_the_question(tmp_path: Path) -> None:
+    greetings: list[bytes] = []
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        greetings.append(await reader.read(4))
+        writer.close()
+
+    async def live() -> None:
+        world = LinkedWorld()
+        number = world.submit_one()
+        world.advance(agent_link.PROLOG_TIMEOUT_SECONDS)  # the commit takes that long
+        server = await asyncio.start_unix_server(refuse, tmp_path / "agent.sock")
+        async with server, world.linked(tmp_path / "agent.sock"):
+            assert world.link is not None
+            world.link.send(world.sent[0])
+            # Between two attempts to connect, the link looks for late verdicts.
+            await until(lambda: len(greetings) > 1, "the second attempt to connect")
+            assert world.reason(number) == "Prolog"
+            world.advance(agent_link.PROLOG_TIMEOUT_SECONDS)
+            await until(lambda: world.reason(number) == NO_ANSWER, "a decision")
+
+    asyncio.run(live())
+
+
 def test_garbage_from_the_agent_closes_the_connection(tmp_path: Path) -> None:
     closed = []
 

@@ -94,7 +94,9 @@ def _amount(name: str, count: int) -> str:
 class AgentLink(asyncio.Protocol):
     """Connection to the agent, which is made again whenever it is lost.
 
-    Invariant: `_transport` is None until the agent has answered the greeting.
+    Invariants: `_transport` is None until the agent has answered the greeting. `_begins` has when
+    each question without a verdict was sent first, by number; without an agent, when it would have
+    been.
     """
 
     def __init__(
@@ -115,6 +117,7 @@ class AgentLink(asyncio.Protocol):
         self._stored = stored
         self._path, self._state, self._handle, self._now = path, state, handle, now
         self._action: Action = "hold" if holds_without_agent else "run"
+        self._begins: dict[int, int] = {}
         self._rest = b""
         self._opened: asyncio.WriteTransport | None = None
         self._transport: asyncio.WriteTransport | None = None
@@ -140,19 +143,22 @@ class AgentLink(asyncio.Protocol):
                 self._opened.abort()
 
     def send(self, message: AgentMessage) -> None:
-        """Send a message; without an agent it waits in the state of the core."""
+        """Send a stored message; without an agent it waits in the state of the core."""
+        if message.kind == "prolog":
+            self._begins.setdefault(message.number, self._now())
         if self._transport is not None:
             self._transport.write(encode_plugin_message(plugin_message(message, self._state())))
 
     def _decide_late_ones(self) -> None:
-        """Decide about runs that have waited too long for a verdict."""
-        for message in list(self._state().messages.values()):
-            waited = self._now() - message.run.allocated.mono
-            if message.kind == "prolog" and waited >= PROLOG_TIMEOUT_SECONDS:
+        """Decide about runs whose verdict is late. A long commit delays the question itself."""
+        for number, begin in list(self._begins.items()):
+            message = self._state().messages.get(number)
+            if message is not None and self._now() - begin < PROLOG_TIMEOUT_SECONDS:
+                continue
+            del self._begins[number]
+            if message is not None:
                 self._handle(
-                    VerdictGiven(
-                        message.number, message.run.run, self._action, NO_ANSWER, _NO_ANSWER_TEXT
-                    )
+                    VerdictGiven(number, message.run.run, self._action, NO_ANSWER, _NO_ANSWER_TEXT)
                 )
 
     # ------------------------------------------------------------------ called by asyncio
