@@ -21,7 +21,8 @@ from tests.wlm.commands.shell import sh
 SCRIPT = "echo start >>{0}.$SLURM_PROCID; seq 500; sleep 0.{1}; echo end >>{0}.$SLURM_PROCID"
 REASONS = (
     r"srun: error: n[1-4]: tasks? [01](-1|,1)?: (Killed|Terminated)",
-    r"srun: error: StepId=\d+\.0 has ended: (CANCELLED|FAILED)",
+    # NODE_FAIL: the node daemon was killed before it had stored the start on its second node.
+    r"srun: error: StepId=\d+\.0 has ended: (CANCELLED|FAILED|NODE_FAIL)",
     r"srun: error: the step daemon on node n[1-4] has ended before its step",
     r"srun: error: the tasks of StepId=\d+\.0 on node n[1-4] have ended",
     r"srun: error: (.*: )?Unable to contact slurm controller \(connect failure\)",
