@@ -209,7 +209,7 @@ class JobDirectories:
         shutil.rmtree(self.path(run), ignore_errors=True)
 
     def remove_others(self, runs: Iterable[Run]) -> None:
-        """Remove the directories of starts that were never stored."""
+        """Remove the directories of other runs: forgotten, or never stored."""
         known = {self.path(run) for run in runs}
         for path in set(self._jobs.iterdir()) - known:
             shutil.rmtree(path, ignore_errors=True)

@@ -129,7 +129,12 @@ class NodeServer:
         )
 
     def close(self) -> None:
-        """Stop listening and close the state; the jobs go on."""
+        """Stop listening and close the state; the jobs go on.
+
+        What serves the output of forgotten runs ends as their directories go.
+        """
+        for run in self._forgotten:
+            self._context.directories.remove(run.run)
         self._server.close()
         for connection in list(self._connections):
             connection.close()
