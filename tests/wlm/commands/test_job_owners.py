@@ -17,7 +17,7 @@ from tests.wlm.controller.small_cluster import SETTINGS, SmallCluster
 
 Start = Callable[..., subprocess.Popen[str]]
 SMALL = "-n", "1", "--mem", "10"
-WAITS = sh("echo $SLURM_JOB_ID; while :; do sleep 0.05; done")
+WAITS = sh("echo $SLURM_JOB_ID; while [ ! -e ended ]; do sleep 0.05; done")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallCluster]:
 
 @pytest.fixture
 def start(shell: Shell, cluster: SmallCluster) -> Iterator[Start]:
-    """Return a function that starts a command; what is left after a test is killed."""
+    """Return a function that starts a command; what is left after a test is killed.
+
+    The command of a salloc that was killed goes on, and ends when its job has.
+    """
     with ExitStack() as processes:
         started = list[subprocess.Popen[str]]()
 
@@ -43,6 +46,7 @@ def start(shell: Shell, cluster: SmallCluster) -> Iterator[Start]:
         for process in started:
             process.kill()
     wait_until(lambda: not cluster.busy_jobs(), "the end of all jobs")
+    (shell.directory / "ended").touch()
 
 
 def job_of(process: subprocess.Popen[str]) -> str:
