@@ -63,7 +63,8 @@ def test_process_that_waits_on_a_node_without_the_script_is_extern(
             rows = controller.request("processes", job=str(job))["processes"]
             return [(row["step"], row["rank"]) for row in rows]
 
-        assert steps() == [("batch", 0), ("extern", None)]
+        both = [("batch", 0), ("extern", None)]  # the second node may start after the first
+        wait_until(lambda: steps() == both, "the processes of both nodes")
         own_cluster.kill_node()
         wait_until(lambda: not steps(), "the controller to miss its nodes")
 
