@@ -73,13 +73,16 @@ def charged_rows(lab: RunningCluster, job: str) -> list[dict[str, Any]]:
 
 
 def run_until_measured(lab: RunningCluster, *options: str) -> str:
-    """Run a job with a step until its use is known, and return its number."""
+    """Run a job with a step until its use is known and it has a price, and return its number."""
     go = Path(lab.home, "go")
     go.unlink(missing_ok=True)
     script = "srun --gres=gpu:1 -n1 sh -c 'while [ ! -e go ]; do sleep 0.1; done'"
     job = lab.slurm("sbatch", "--parsable", *options, "--wrap", script).strip()
     wait_until(
         lambda: " ".join(use(lab, "sstat", job)).count("gpuutil") == 4, "a sample of the use"
+    )
+    wait_until(
+        lambda: lab.slurm("squeue", "-h", "-j", job, "-o", "%M").strip() != "0:00", "a second"
     )
     go.touch()
     wait_until(lambda: not lab.slurm("squeue", "-h", "-j", job).strip(), "the end of the job")
