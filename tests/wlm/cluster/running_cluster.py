@@ -13,7 +13,7 @@ from fairbank.wlm.stepd.processes import process_table
 from tests.support.conditions import wait_until
 from tests.support.server import FAIRBANK
 
-DAEMONS = ("bank", "agent", "node", "controller")
+DAEMONS = ("bank", "agent", "node", "controller", "commands")
 
 
 class RunningCluster:

@@ -62,12 +62,16 @@ class _ErrorOutput(io.FileIO):
 
 def main() -> NoReturn:
     """Run the command that this process is named after; as `fairbank-slurm`, the first argument."""
+    # Everything is written. Python would need some milliseconds to take its modules apart.
+    os._exit(run_here(os.path.basename(sys.argv[0]), sys.argv[1:]))
+
+
+def run_here(name: str, words: Sequence[str]) -> int:
+    """Run a command with the standard files of this process, and return its exit code."""
     _open_standard_files()
-    name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
     if name == PROGRAM and words:
         name, *words = words
-    # Everything is written. Python would need some milliseconds to take its modules apart.
-    os._exit(run(name, words))
+    return run(name, words)
 
 
 def _open_standard_files() -> None:

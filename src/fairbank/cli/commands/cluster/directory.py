@@ -54,6 +54,10 @@ class ClusterDirectory(NamedTuple):
         return self.path / "controller.sock"
 
     @property
+    def commands_socket(self) -> Path:
+        return self.path / "commands.sock"
+
+    @property
     def metrics_socket(self) -> Path:
         return self.path / "metrics.sock"
 

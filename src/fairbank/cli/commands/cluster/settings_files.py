@@ -30,11 +30,17 @@ _RELEASE_SECONDS = 10
 # start many collections of garbage, which find nothing and take 1 ms.
 _COMMANDS = """\
 {first_line}
-import gc
 import sys
 
-gc.set_threshold(100_000)
 sys.path.append({packages!r})
+
+from fairbank.wlm.commands.fork_client import run_in_fork
+
+run_in_fork({socket!r}, sys.argv[0])
+
+import gc
+
+gc.set_threshold(100_000)
 
 from fairbank.wlm.commands.program import main
 
@@ -221,9 +227,11 @@ def write_daemons(
     python = [sys.executable, "-P", "-m"]
     path, bank = str(directory.path), directory.bank
     controller_sockets = [directory.controller_socket, directory.metrics_socket]
+    commands = str(directory.commands_socket)
     rows: list[tuple[str, list[str], Sequence[Path]]] = [
         ("node", ["fairbank.wlm.node", f"{path}/node.json"], node_sockets),
         ("controller", ["fairbank.wlm.controller", path], controller_sockets),
+        ("commands", ["fairbank.wlm.commands.fork_server", commands], [directory.commands_socket]),
     ]
     if settings.bank.socket:
         serve = ["fairbank.cli", "serve", "--config", str(directory.bank_settings)]
@@ -254,7 +262,8 @@ def write_links(directory: ClusterDirectory) -> None:
     directory.links.mkdir()
     program = directory.links / PROGRAM
     packages = str(Path(fairbank.__file__).parents[1])
-    program.write_text(_COMMANDS.format(first_line=first_line(sys.executable), packages=packages))
+    start, socket = first_line(sys.executable), str(directory.commands_socket)
+    program.write_text(_COMMANDS.format(first_line=start, packages=packages, socket=socket))
     program.chmod(0o755)
     for name in (*MODULES, *ABSENT):
         (directory.links / name).symlink_to(PROGRAM)
