@@ -460,7 +460,7 @@ def test_cluster_without_bank_runs_two_tasks_on_each_virtual_node(tmp_path: Path
         nodes = os.cpu_count() or 1
         started = cluster.run("cluster", "up", "--no-bank", "--nodes", str(nodes + 1))
         assert started.stdout.splitlines()[1] == "bank: none, jobs need no credit"
-        assert set(cluster.states()) == {"node", "controller"}
+        assert set(cluster.states()) == {"node", "controller", "commands"}
         assert "FAIRBANK_CONFIG" not in cluster.run("env").stdout
         # Each virtual node has at least two CPUs, more than the host in all.
         tasks = 2 * (nodes + 1)

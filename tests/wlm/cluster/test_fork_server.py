@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -30,9 +31,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster
 
 
 def server(cluster: RunningCluster) -> int:
-    pid = cluster.states()["commands"]["pid"]
-    assert isinstance(pid, int)
-    return pid
+    wait_until(lambda: cluster.states()["commands"]["pid"], "the server")
+    return int(cluster.states()["commands"]["pid"])
 
 
 def forks(cluster: RunningCluster) -> list[int]:
@@ -54,9 +54,24 @@ def start(cluster: RunningCluster, *words: str, **options: Any) -> subprocess.Po
     )
 
 
-def waiting_fork(cluster: RunningCluster) -> int:
-    wait_until(lambda: len(forks(cluster)) == 1, "a fork")
-    return forks(cluster)[0]
+def end(command: subprocess.Popen[bytes], text: bytes = b"") -> tuple[int, bytes, bytes]:
+    """Give a command its input. Return its exit code and what it writes."""
+    out, err = command.communicate(text, timeout=60)
+    return command.returncode, out, err
+
+
+def waiting_fork(cluster: RunningCluster, command: subprocess.Popen[bytes]) -> int:
+    """Return the only fork, when its client forwards signals."""
+    status = Path(f"/proc/{command.pid}/status")
+    mask = re.compile(r"^SigCgt:\t(\w+)$", re.MULTILINE)
+
+    def follows() -> bool:
+        match = mask.search(status.read_text())
+        return match is not None and bool(int(match[1], 16) >> signal.SIGTSTP - 1 & 1)
+
+    wait_until(follows, "the client to follow its fork")
+    (fork,) = forks(cluster)
+    return fork
 
 
 def without_server(cluster: RunningCluster, act: Callable[[], str]) -> str:
@@ -71,10 +86,9 @@ def without_server(cluster: RunningCluster, act: Callable[[], str]) -> str:
 
 def test_script_of_standard_input_is_submitted_by_a_fork(cluster: RunningCluster) -> None:
     command = start(cluster, "sbatch", "--parsable")
-    waiting_fork(cluster)
-    out, err = command.communicate(b"#!/bin/sh\ntrue\n")
-    assert (command.returncode, err) == (0, b"")
-    assert int(out) > 0
+    waiting_fork(cluster, command)
+    code, out, err = end(command, b"#!/bin/sh\ntrue\n")
+    assert (code, int(out) > 0, err) == (0, True, b"")
     wait_until(lambda: not forks(cluster), "the end of the fork")
 
 
@@ -88,16 +102,16 @@ def test_fork_has_directory_limits_and_environment_of_its_client(cluster: Runnin
         os.nice(3)
 
     def tell() -> str:
-        words = ("sbatch", "--wait", "--parsable", "-o", "said", "--wrap", TELL)
+        words = ("sbatch", "--wait", "-o", "output", "--wrap", TELL)
         command = start(
             cluster, *words, cwd=folder, preexec_fn=prepare, environment={"WORDS": "ä  b\n'c"}
         )
-        assert command.wait(60) == 0, command.communicate()
-        return (folder / "said").read_text()
+        assert end(command)[0] == 0
+        return (folder / "output").read_text()
 
-    said = tell()
-    assert said == f"0027\n{folder}\n512\nä  b\n'c|3|none\n"
-    assert without_server(cluster, tell) == said
+    output = tell()
+    assert output == f"0027\n{folder}\n512\nä  b\n'c|3|none\n"
+    assert without_server(cluster, tell) == output
 
 
 def test_arguments_may_name_open_files(cluster: RunningCluster) -> None:
@@ -107,8 +121,8 @@ def test_arguments_may_name_open_files(cluster: RunningCluster) -> None:
         number = file.fileno()
         words = ("sbatch", "--wait", "-o", "out", f"/dev/fd/{number}")
         command = start(cluster, *words, pass_fds=[number])
-        waiting_fork(cluster)
-        assert command.wait(60) == 0, command.communicate()
+        waiting_fork(cluster, command)
+        assert end(command)[0] == 0
     assert (cluster.home / "out").read_text() == "from the file\n"
 
 
@@ -130,28 +144,30 @@ def test_signal_ends_the_command_as_without_server(
         assert command.stdout
         command.stdout.readline()
         command.send_signal(number)
-        command.wait(30)
-        return str(command.returncode)
+        return str(end(command)[0])
 
     assert code() == without_server(cluster, code)
     wait_until(lambda: not forks(cluster), "the end of the fork")
 
 
 def test_ignored_signals_stay_ignored(cluster: RunningCluster) -> None:
-    script = f"trap '' HUP INT; exec {cluster.directory}/bin/sbatch --parsable"
-    command = subprocess.Popen(
-        ["sh", "-c", script], env=cluster.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    fork = waiting_fork(cluster)
-    for number in (signal.SIGHUP, signal.SIGINT):
+    numbers = (signal.SIGHUP, signal.SIGINT)
+
+    def ignore() -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
+
+    command = start(cluster, "sbatch", "--parsable", preexec_fn=ignore)
+    fork = waiting_fork(cluster, command)
+    for number in numbers:
         command.send_signal(number)
         os.kill(fork, number)
-    assert int(command.communicate(b"#!/bin/sh\n")[0]) > 0
+    assert int(end(command, b"#!/bin/sh\n")[1]) > 0
 
 
 def test_stopped_client_stops_its_fork_until_it_goes_on(cluster: RunningCluster) -> None:
     command = start(cluster, "sbatch", "--parsable")
-    fork = waiting_fork(cluster)
+    fork = waiting_fork(cluster, command)
 
     def states() -> list[str]:
         files = (Path(f"/proc/{pid}/stat").read_text() for pid in (command.pid, fork))
@@ -160,24 +176,23 @@ def test_stopped_client_stops_its_fork_until_it_goes_on(cluster: RunningCluster)
     command.send_signal(signal.SIGTSTP)
     wait_until(lambda: states() == ["T", "T"], "both to stop")
     command.send_signal(signal.SIGCONT)
-    assert int(command.communicate(b"#!/bin/sh\n")[0]) > 0
+    assert int(end(command, b"#!/bin/sh\n")[1]) > 0
 
 
-def test_killed_srun_ends_its_fork_and_its_job(cluster: RunningCluster) -> None:
+def test_killed_command_ends_its_fork(cluster: RunningCluster) -> None:
     command = start(cluster, "srun", "sleep", "600")
-    fork = waiting_fork(cluster)
+    fork = waiting_fork(cluster, command)
     wait_until(lambda: cluster.slurm("squeue", "-s", "-h"), "the step")
     command.kill()
-    command.wait()
+    end(command)
     wait_until(lambda: not Path(f"/proc/{fork}").exists(), "the end of the fork")
-    wait_until(lambda: not cluster.slurm("squeue", "-h"), "the end of the job")
+    cluster.slurm("scancel", "--me")
 
 
 def test_killed_fork_is_an_error(cluster: RunningCluster) -> None:
     command = start(cluster, "sbatch")
-    os.kill(waiting_fork(cluster), signal.SIGKILL)
-    _, err = command.communicate()
-    assert (command.returncode, err) == (1, b"error: the process of this command was killed\n")
+    os.kill(waiting_fork(cluster, command), signal.SIGKILL)
+    assert end(command) == (1, b"", b"error: the process of this command was killed\n")
 
 
 def test_stopped_server_lets_a_command_run_once(cluster: RunningCluster) -> None:
@@ -195,25 +210,23 @@ def test_stopped_server_lets_a_command_run_once(cluster: RunningCluster) -> None
 def test_fork_goes_on_when_its_server_is_killed(cluster: RunningCluster) -> None:
     pid = server(cluster)
     command = start(cluster, "sbatch", "--parsable")
-    waiting_fork(cluster)
+    waiting_fork(cluster, command)
     os.kill(pid, signal.SIGKILL)
-    assert cluster.slurm("squeue", "-h") == ""
-    assert int(command.communicate(b"#!/bin/sh\n")[0]) > 0
-    wait_until(lambda: cluster.states()["commands"]["pid"] not in (None, pid), "a new server")
+    assert cluster.slurm("squeue", "-h", "-n", "none") == ""
+    assert int(end(command, b"#!/bin/sh\n")[1]) > 0
+    wait_until(lambda: server(cluster) != pid, "a new server")
+    assert cluster.run("cluster", "up").returncode == 0  # it waits until the server listens
 
 
 def test_client_with_another_locale_runs_the_command(cluster: RunningCluster) -> None:
     command = start(cluster, "sbatch", environment={"LC_ALL": "de_DE.ISO-8859-1"})
     other = start(cluster, "sbatch")
-    waiting_fork(cluster)  # one of two
-    for process in (command, other):
-        process.communicate(b"#!/bin/sh\n")
-        assert process.returncode == 0
+    waiting_fork(cluster, other)  # of this one alone
+    assert [end(process, b"#!/bin/sh\n")[0] for process in (command, other)] == [0, 0]
 
 
 def test_interactive_commands_keep_their_own_process(cluster: RunningCluster) -> None:
     command = start(cluster, "salloc", "sh", "-c", "read line")
     wait_until(lambda: cluster.slurm("squeue", "-h", "-t", "R"), "the job")
     assert forks(cluster) == []
-    command.communicate(b"\n")
-    assert command.returncode == 0
+    assert end(command, b"\n")[0] == 0

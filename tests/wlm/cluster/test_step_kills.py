@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from fairbank.wlm.client.requests import rows
 from fairbank.wlm.controller.state_store import AccountedRun
+from fairbank.wlm.stepd.processes import process_table
 from tests.support.conditions import wait_until
 from tests.support.figures import LogFigure
 from tests.wlm.cluster.live_cluster import SETTINGS, LiveCluster
@@ -28,6 +32,7 @@ REASONS = (
     r"srun: error: (.*: )?Unable to contact slurm controller \(connect failure\)",
     r"srun: error: Job allocation \d+ has been revoked \([A-Z_]+\)",
     r"srun: error: Unable to create step for job \d+: .+",
+    r"error: the process of this command was killed",
 )
 """What an srun says whose tasks were killed, or could not be followed."""
 _WORDS = {137: "Killed", 143: "Terminated"}
@@ -36,7 +41,7 @@ _WORDS = {137: "Killed", 143: "Terminated"}
 class StepKills(Campaign):
     """Sruns with two tasks each, on one node or two. `killed` are the sruns that were killed."""
 
-    kinds = (*Campaign.kinds, "srun", "srun", "step daemon")
+    kinds = (*Campaign.kinds, "srun", "srun", "step daemon", "commands", "fork")
     steps_below = "*/jobs/*/steps/*"
 
     def __init__(self, cluster: LiveCluster, seed: int) -> None:
@@ -75,14 +80,27 @@ class StepKills(Campaign):
 
     def kill(self, kind: str) -> str:
         """Kill a process, and return what it was."""
-        if kind != "srun":
+        if kind not in ("srun", "fork"):
             return super().kill(kind)
         self.submit()
+        if kind == "fork":
+            return kind if self.kill_fork() else "nothing"
         running = [at for at, srun in enumerate(self.sruns) if srun.poll() is None]
         number = self.random.choice(running)
         self.sruns[number].kill()
         self.killed.add(number)
         return kind
+
+    def kill_fork(self) -> bool:
+        """Kill a fork of the fork server, and return True if there was one."""
+        server = self.cluster.daemon("commands")
+        table = process_table().values()
+        forks = [process.pid for process in table if process.parent == server]
+        if not forks:
+            return False
+        with suppress(ProcessLookupError):
+            os.kill(self.random.choice(forks), signal.SIGKILL)
+        return True
 
     def resume(self) -> None:
         """Wait for the sruns."""

@@ -5,7 +5,7 @@ all of this, so their parts in C are used.
 """
 
 import posix
-from _signal import (
+from _signal import (  # type: ignore[import-not-found]  # it has no stub
     SIG_DFL,
     SIG_IGN,
     SIGCONT,
@@ -52,13 +52,16 @@ def run_in_fork(path: str, command: str) -> None:
     try:
         connection.settimeout(_ACCEPT_SECONDS)
         connection.connect(path)
+        # Not before its number: files in a message that a server does not read stay open.
+        fork = int(connection.recv(16))
         files = _inherited_files()
         descriptors = b"".join(number.to_bytes(4, byteorder) for number in files)
         numbers = " ".join(map(str, files)).encode()
         connection.sendmsg([numbers], [(SOL_SOCKET, SCM_RIGHTS, descriptors)])
-        fork = int(connection.recv(16))
-        # Without these words the fork ends: the command never runs twice.
-        connection.send(b"go")
+        if not connection.recv(1):
+            raise ConnectionError
+        # Without it the fork ends: the command never runs twice.
+        connection.send(b"\n")
     except (OSError, ValueError):
         connection.close()
         if getsignal(SIGINT) == SIG_DFL:

@@ -44,11 +44,7 @@ _MESSAGE_MAX = 4_096
 _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 
 
-class Refused(Exception):
-    """Refusal of a command that its client has to run."""
-
-
-class Client(NamedTuple):
+class ClientProcess(NamedTuple):
     """Process that a fork takes the place of."""
 
     pid: int
@@ -92,12 +88,13 @@ def _run_fork(connection: socket.socket, own: list[str]) -> NoReturn:
     """Run the command of a client in this process, and end it."""
     try:
         connection.settimeout(_CLIENT_SECONDS)
-        words = _take_place(connection, own)
         connection.send(b"%d" % os.getpid())
-        if not connection.recv(2):
+        words = _take_place(connection, own)
+        connection.send(b"\n")
+        if not connection.recv(1):
             os._exit(0)
         _end_with_client(connection)
-    except (Refused, OSError):
+    except (OSError, ValueError):
         os._exit(0)  # the client sees the end of the connection, or has gone
     code = 1
     try:
@@ -112,13 +109,13 @@ def _run_fork(connection: socket.socket, own: list[str]) -> NoReturn:
 def _take_place(connection: socket.socket, own: list[str]) -> list[str]:
     """Give this process files, environment, directory and limits of the client. Return its words.
 
-    Raises Refused, and OSError if the client has ended or this process may not do it.
+    Raises OSError if the client has ended, or has something that this process cannot take over.
     """
     numbers, files, _, _ = socket.recv_fds(connection, _MESSAGE_MAX, _FILES_MAX)
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     pid, uid, _ = struct.unpack("3i", credentials)
     if uid != os.geteuid() or not files:
-        raise Refused
+        raise PermissionError
     client = _read_client(pid, own)
     for limit in _LIMITS:
         if (values := resource.prlimit(pid, limit)) != resource.getrlimit(limit):
@@ -143,21 +140,21 @@ def _take_place(connection: socket.socket, own: list[str]) -> list[str]:
     return client.words
 
 
-def _read_client(pid: int, own: list[str]) -> Client:
-    """Return the client. Raises Refused, and OSError if it has ended."""
+def _read_client(pid: int, own: list[str]) -> ClientProcess:
+    """Return the client. Raises OSError."""
     status = _status(pid)
     if _identity(pid, status) != own:
-        raise Refused
+        raise PermissionError
     entries = _read(f"/proc/{pid}/environ").split(b"\0")
     pairs = (entry.partition(b"=") for entry in entries)
     environment = {name: value for name, equals, value in pairs if equals and name}
     # Which characters the output may have depends on the locale.
     locale = next(filter(None, map(environment.get, (b"LC_ALL", b"LC_CTYPE", b"LANG"))), b"C")
     if locale not in (b"C", b"POSIX") and b"UTF8" not in locale.upper().replace(b"-", b""):
-        raise Refused
+        raise PermissionError
     # Before the words of the command are Python, its options and the program.
     words = _read(f"/proc/{pid}/cmdline").split(b"\0")[2:-1]
-    return Client(
+    return ClientProcess(
         pid,
         list(map(os.fsdecode, words)),
         environment,
@@ -170,7 +167,7 @@ def _read_client(pid: int, own: list[str]) -> Client:
 def _place_files(files: Mapping[int, int]) -> None:
     """Give files the numbers that they have in the client, and close all others."""
     if max(files) >= _HIGH:
-        raise Refused
+        raise PermissionError
     high = {
         number: fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, _HIGH) for number, file in files.items()
     }

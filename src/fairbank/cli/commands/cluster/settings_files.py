@@ -34,7 +34,7 @@ import sys
 
 sys.path.append({packages!r})
 
-from fairbank.wlm.commands.fork_client import run_in_fork
+from {client} import run_in_fork
 
 run_in_fork({socket!r}, sys.argv[0])
 
@@ -256,14 +256,20 @@ def write_daemons(
 
 def write_links(directory: ClusterDirectory) -> None:
     """Write the program of Slurm's commands, and make links with their names to it."""
+    from fairbank.wlm.commands import fork_client
     from fairbank.wlm.commands.program import ABSENT, MODULES, PROGRAM
 
     directory.remove_links()
     directory.links.mkdir()
     program = directory.links / PROGRAM
     packages = str(Path(fairbank.__file__).parents[1])
-    start, socket = first_line(sys.executable), str(directory.commands_socket)
-    program.write_text(_COMMANDS.format(first_line=start, packages=packages, socket=socket))
+    content = _COMMANDS.format(
+        first_line=first_line(sys.executable),
+        packages=packages,
+        client=fork_client.__name__,
+        socket=str(directory.commands_socket),
+    )
+    program.write_text(content)
     program.chmod(0o755)
     for name in (*MODULES, *ABSENT):
         (directory.links / name).symlink_to(PROGRAM)
