@@ -78,15 +78,15 @@ def main() -> None:
                 connection, _ = listener.accept()
                 with connection:
                     if os.fork() == 0:
-                        number = fcntl.fcntl(connection, fcntl.F_DUPFD_CLOEXEC, _HIGH)
-                        _run_fork(socket.socket(fileno=number), own)
+                        _run_fork(connection, own)
             except OSError:  # the client runs the command itself
                 time.sleep(_PAUSE_SECONDS)
 
 
-def _run_fork(connection: socket.socket, own: list[str]) -> NoReturn:
+def _run_fork(accepted: socket.socket, own: list[str]) -> NoReturn:
     """Run the command of a client in this process, and end it."""
     try:
+        connection = socket.socket(fileno=fcntl.fcntl(accepted, fcntl.F_DUPFD_CLOEXEC, _HIGH))
         connection.settimeout(_CLIENT_SECONDS)
         connection.send(b"%d" % os.getpid())
         words = _take_place(connection, own)
@@ -102,7 +102,7 @@ def _run_fork(connection: socket.socket, own: list[str]) -> NoReturn:
     except BaseException:  # noqa: BLE001 - this process must not go on as a server
         traceback.print_exc(file=sys.stderr)
     with suppress(OSError):
-        connection.send(bytes([code]))
+        connection.send(bytes([code & 0xFF]))
     os._exit(code)
 
 
