@@ -149,7 +149,8 @@ def test_private_rows_are_hidden_from_other_users(tmp_path: Path) -> None:
                     page = await ask(
                         user, cmd.RowsRequest, of=kind, columns=("job_id",), after=after or None
                     )
-                    rows, after = rows + page["rows"], page["after"]
+                    rows += msgspec.json.decode(msgspec.json.encode(page["rows"]))
+                    after = page["after"]
                 assert rows == [[int(job)] for job in jobs], (user, kind)
             nodes = await ask(user, cmd.RowsRequest, of="nodes", columns=("name",))
             assert nodes["rows"] == ([["n1"]] if user == "olga" else [])

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
 from fairbank.cluster.job import Run
 from fairbank.core.errors import FairbankError
-from fairbank.jobqueue.arrays import JobSelection, parse_selection
+from fairbank.jobqueue.arrays import parse_selection
 from fairbank.wlm.controller.commands.accounting_lines import ShownRun, live_record
-from fairbank.wlm.controller.commands.job_filter import fits, is_among, selected_jobs
+from fairbank.wlm.controller.commands.job_filter import is_among, selected_jobs, test_of
 from fairbank.wlm.controller.commands.steps.step_lines import (
     ShownStep,
     batch_step,
@@ -68,17 +68,17 @@ async def accounting_page(
         await runner.committed()  # an end is in the state before it is in the accounting
     state, now = runner.state, runner.now()
     running = [*state.steps.values()] if wanted.steps else []
-    selections = [parse_selection(text) for text in wanted.jobs]
+    is_chosen = _test_of_runs(wanted)
     shown, keys = list[ShownRun](), list[int]()
     if first < _LIVE:
-        numbers = sorted({selection.number for selection in selections})
+        numbers = sorted({parse_selection(text).number for text in wanted.jobs})
         # The page before may have ended between two steps of the first one.
         ended = await runner.ended_runs(RunFilter(numbers, wanted.start or 0, first - 1, PAGE))
         last = {} if wanted.duplicates else await _last_restarts(runner, ended)
         for number, run, outcome in ended:
             restart = run.identity.restart
             is_last = last.get(run.request.number, restart) == restart
-            if is_last and _is_chosen(run, selections, wanted):
+            if is_last and is_chosen(run):
                 shown.append(ShownRun(state, run, now, outcome=outcome))
                 keys.append(number)
         if wanted.steps:
@@ -92,7 +92,7 @@ async def accounting_page(
     scripts, steps = await _live_usage(runner, nodes) if has_usage else ({}, {})
     for job in selected_jobs(state, RowFilter(jobs=wanted.jobs)):
         run = live_record(job, state.settings.cluster.cluster_name)
-        if not job.state.has_ended and _is_chosen(run, selections, wanted):
+        if not job.state.has_ended and is_chosen(run):
             shown.append(ShownRun(state, run, now, job=job, usage=scripts.get(run.identity)))
             keys.append(_LIVE + job.number)
     if wanted.steps:
@@ -168,10 +168,11 @@ async def _last_restarts(runner: CoreRunner, runs: Sequence[AccountedRun]) -> Ma
     return last
 
 
-def _is_chosen(run: EndedRun, selections: Sequence[JobSelection], wanted: RowFilter) -> bool:
-    """Return True if a run fits a filter, its jobs and its period."""
-    return (
+def _test_of_runs(wanted: RowFilter) -> Callable[[EndedRun], bool]:
+    """Return the test whether a run fits a filter, its jobs and its period."""
+    selections, fits = [parse_selection(text) for text in wanted.jobs], test_of(wanted)
+    return lambda run: (
         (not selections or is_among(run, selections))
-        and fits(run, run.run, (run.state,), wanted)
+        and fits(run, run.run, (run.state,))
         and (wanted.end is None or run.identity.submitted < wanted.end)
     )

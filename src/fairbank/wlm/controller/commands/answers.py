@@ -34,7 +34,7 @@ from fairbank.wlm.controller.commands.machine_changes import (
     node_updates,
     partition_update,
 )
-from fairbank.wlm.controller.commands.rows import rows_answer
+from fairbank.wlm.controller.commands.rows import JobRows, rows_answer
 from fairbank.wlm.controller.commands.steps.step_answers import Json, StepAnswers
 from fairbank.wlm.controller.commands.submissions import StoredFiles, Submitter, build_submission
 from fairbank.wlm.controller.core_runner import CoreRunner
@@ -72,6 +72,7 @@ class CommandAnswers:
         accounts of the bank; None without a bank.
         """
         self._runner, self._nodes = runner, nodes
+        self._job_rows = JobRows()
         self._reconfigure, self._shut_down = reconfigure, shut_down
         self._read_accounts = read_accounts
         steps = StepAnswers(runner, nodes)
@@ -300,7 +301,7 @@ class CommandAnswers:
     # ------------------------------------------------------------------ controller
 
     async def _rows(self, request: cmd.RowsRequest, user: Submitter) -> Json:
-        return await rows_answer(self._runner, self._nodes, request, user.caller)
+        return await rows_answer(self._runner, self._nodes, self._job_rows, request, user.caller)
 
     async def _ping(self, request: cmd.PingRequest, user: Submitter) -> Json:
         return {

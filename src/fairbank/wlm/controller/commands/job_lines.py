@@ -211,7 +211,7 @@ COMMON_FIELDS: Fields[ShownRequest] = {
         ",".join(s.request.partitions) if s.allocation is None else s.allocation.partition
     ),
     "qos": lambda s: s.request.qos or DEFAULT_QOS,
-    "nodes": lambda s: compress(s.nodes),
+    "nodes": lambda s: compress(s.nodes) if s.nodes else "",
     "requested_tres": lambda s: s.tres(s.requested),
     "allocated_tres": lambda s: None if s.allocation is None else s.tres(s.allocation.tres),
     "features": lambda s: s.wanted.constraint or None,
@@ -264,9 +264,9 @@ FIELDS: Fields[ShownJob] = {
     "is_batch": lambda s: bool(s.submission.script),
     "batch_host": lambda s: s.nodes[0] if s.nodes else None,
     "submit_host": lambda s: s.request.submit_host or None,
-    "node_count": lambda s: len(s.nodes) or s.wanted.nodes,
+    "node_count": lambda s: len(s.nodes) or s.request.wanted.nodes,
     "most_nodes": lambda s: 0 if s.nodes else s.wanted.max_nodes or 0,
-    "cpus": lambda s: s.wanted.cpus if s.allocation is None else s.allocation.tres["cpu"],
+    "cpus": lambda s: s.request.wanted.cpus if s.allocation is None else s.allocation.tres["cpu"],
     "tasks": lambda s: None if s.never_ran else s.wanted.least_tasks,
     "cpus_per_task": lambda s: s.wanted.cpus_per_task,
     "tasks_per_node": lambda s: s.wanted.tasks_per_node or 0,
@@ -294,6 +294,14 @@ FIELDS: Fields[ShownJob] = {
     "mail_type": lambda s: ",".join(sorted(s.submission.mail_types)) or None,
 }
 """Fields of `JobLine`. All others have its default."""
+FIELDS_OF_RECORD = frozenset({
+    "job_id", "name", "user", "uid", "gid", "account", "partition", "qos", "priority", "nice",
+    "state", "flag", "reason", "description", "dependency", "array_job", "task", "tasks_left",
+    "throttle", "submitted", "deadline", "elapsed", "least_limit", "nodes", "is_batch",
+    "submit_host", "node_count", "cpus", "reservation", "licenses", "requeue", "restarts",
+    "exit_code", "command", "work_dir", "comment", "admin_comment", "wckey",
+})  # fmt: skip
+"""Fields that follow from the record of a job alone while it waits and its begin time is over."""
 
 
 def dependency_text(dependencies: Dependencies) -> str:

@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from fairbank.core.errors import InvalidInput
 from fairbank.jobqueue.arrays import parse_selection
 from fairbank.report.slurm.job_rows import JobLine
@@ -25,7 +27,7 @@ from fairbank.wlm.controller.commands.account_lines import (
 from fairbank.wlm.controller.commands.accounting_lines import ShownRun
 from fairbank.wlm.controller.commands.accounting_rows import Keyed, accounting_page, page_of
 from fairbank.wlm.controller.commands.job_filter import has, selected_jobs
-from fairbank.wlm.controller.commands.job_lines import ShownJob, shown_tasks
+from fairbank.wlm.controller.commands.job_lines import FIELDS_OF_RECORD, ShownJob, shown_tasks
 from fairbank.wlm.controller.commands.machine_lines import (
     license_lines,
     node_lines,
@@ -42,11 +44,16 @@ from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.nodes.node_link import NodeLinks
 from fairbank.wlm.core.effects import Table
 from fairbank.wlm.core.events import Caller
-from fairbank.wlm.core.jobs import Moment
+from fairbank.wlm.core.jobs import Moment, WlmJob
 from fairbank.wlm.core.requests.rights import PrivateKind, may_see
 from fairbank.wlm.core.state import CoreState
 from fairbank.wlm.protocol.commands import RowFilter, RowsRequest
 from fairbank.wlm.protocol.messages import Registration
+
+COLUMNS_MAX = 4
+"""Most lists of columns of which rows are kept."""
+
+_encode = msgspec.json.Encoder().encode
 
 
 class RowKind(NamedTuple):
@@ -64,8 +71,82 @@ class RowKind(NamedTuple):
     lines: Callable[[CoreState, Moment, RowFilter], Iterable[Any]] | None = None
 
 
+class KeptRow(NamedTuple):
+    """Row of a waiting job as JSON, its user, and the record from which it was made."""
+
+    row: msgspec.Raw
+    user: str
+    job: WlmJob
+
+    def cells(self, columns: Sequence[str]) -> msgspec.Raw:
+        """Return the row."""
+        return self.row
+
+
+class JobRows:
+    """Rows of the jobs of a controller.
+
+    Most jobs wait, and their records do not change from one request to the next: their rows are
+    kept, by columns and job. 10,000 of them take 15 ms instead of 90.
+
+    Invariant: a kept row follows from the record alone, which is immutable, so that it counts as
+    long as the job has this very record.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Sequence[str], dict[int, KeptRow]] = {}
+
+    def lines(
+        self, state: CoreState, now: Moment, request: RowsRequest, first: int = 0
+    ) -> Iterator[Keyed]:
+        """Yield the lines of the jobs that a request selects, from a number on."""
+        wanted = request.filter
+        if wanted.tasks:
+            tasks = _tasks(wanted)
+            for job in selected_jobs(state, wanted, first):
+                for place, shown in enumerate(shown_tasks(ShownJob(state, job, now))):
+                    array = shown.request.array
+                    if tasks is None or array is None or shown.task in tasks[array]:
+                        yield (job.number, place), shown
+            return
+        kept = self._rows_of(request.columns, len(state.jobs))
+        for job in selected_jobs(state, wanted, first):
+            number, begin = job.request.number, job.request.eligible
+            row = kept.get(number)
+            if row is not None and row.job is job and begin <= now.wall:
+                yield (number, 0), row
+                continue
+            shown = ShownJob(state, job, now)
+            if shown.waits and begin <= now.wall and FIELDS_OF_RECORD.issuperset(request.columns):
+                cells = msgspec.Raw(_encode(shown.cells(request.columns)))
+                kept[number] = row = KeptRow(cells, shown.user, job)
+                yield (number, 0), row
+            else:
+                yield (number, 0), shown
+
+    def _rows_of(self, columns: Sequence[str], jobs: int) -> dict[int, KeptRow]:
+        """Return the kept rows with some columns, no more than there are jobs."""
+        rows = self._kept.setdefault(columns, {})
+        if len(rows) > jobs:  # some have ended
+            rows.clear()
+        if len(self._kept) > COLUMNS_MAX:
+            del self._kept[next(iter(self._kept))]
+        return rows
+
+
+def _tasks(wanted: RowFilter) -> Mapping[int, set[int]] | None:
+    """Return the tasks that a filter names, by array; None if it names a whole job."""
+    selections = [parse_selection(text) for text in wanted.jobs]
+    if not selections or any(selection.tasks is None for selection in selections):
+        return None
+    tasks = defaultdict[int, set[int]](set)
+    for number, named in selections:
+        tasks[number].update(named or ())
+    return tasks
+
+
 async def rows_answer(
-    runner: CoreRunner, nodes: NodeLinks, request: RowsRequest, caller: Caller
+    runner: CoreRunner, nodes: NodeLinks, jobs: JobRows, request: RowsRequest, caller: Caller
 ) -> Mapping[str, Any]:
     """Return a page of rows, without what the user may not see.
 
@@ -88,7 +169,8 @@ async def rows_answer(
     if request.of == "accounting":
         page = await accounting_page(runner, nodes, request, after)
     elif request.of == "jobs":
-        page = page_of(_job_lines(runner, request.filter, after), after)
+        first = after[0] if after else 0
+        page = page_of(jobs.lines(state, runner.now(), request, first), after)
     else:
         wanted, now = request.filter, runner.now()
         lines = (
@@ -97,23 +179,26 @@ async def rows_answer(
             else kind.lines(state, now, wanted)
         )
         page = page_of((((place,), line) for place, line in enumerate(lines)), after)
+    settings, private = state.settings, kind.private
+    sees_all = private is not None and may_see(settings, caller, private)
     return {
         "change": change,
         "columns": request.columns,
         "rows": [
             _cells(line, request.columns)
             for line in page.lines
-            if kind.private is None
-            or may_see(state.settings, caller, kind.private, getattr(line, "user", ""))
+            if private is None
+            or sees_all
+            or may_see(settings, caller, private, getattr(line, "user", ""))
         ],
         "after": page.after,
         "now": runner.now().wall,
-        "cluster": state.settings.cluster.cluster_name,
+        "cluster": settings.cluster.cluster_name,
     }
 
 
-def _cells(line: Any, columns: Sequence[str]) -> list[Any]:
-    if isinstance(line, ShownJob | ShownRun | ShownStep):
+def _cells(line: Any, columns: Sequence[str]) -> Any:
+    if isinstance(line, KeptRow | ShownJob | ShownRun | ShownStep):
         return line.cells(columns)
     values = (getattr(line, name) for name in columns)
     return ["inf" if value == math.inf else value for value in values]  # JSON has no such number
@@ -127,32 +212,6 @@ def _cursor(text: str | None) -> tuple[int, ...]:
         raise InvalidInput(
             f"{str(text)[:40]!a} is not a cursor", field="after", remedy="that of the answer before"
         ) from None
-
-
-def _job_lines(runner: CoreRunner, wanted: RowFilter, after: tuple[int, ...]) -> Iterator[Keyed]:
-    state, now = runner.state, runner.now()
-    first = after[0] if after else 0
-    tasks = _tasks(wanted)
-    for job in selected_jobs(state, wanted, first):
-        shown = ShownJob(state, job, now)
-        for place, one in enumerate(shown_tasks(shown) if wanted.tasks else [shown]):
-            array = one.request.array
-            if not wanted.tasks or tasks is None or array is None or one.task in tasks[array]:
-                yield (job.number, place), one
-
-
-def _tasks(wanted: RowFilter) -> Mapping[int, set[int]] | None:
-    """Return the tasks that a filter names, by array; None if it names a whole job."""
-    selections = [parse_selection(text) for text in wanted.jobs]
-    if not selections or any(selection.tasks is None for selection in selections):
-        return None
-    tasks = defaultdict[int, set[int]](set)
-    for number, named in selections:
-        tasks[number].update(named or ())
-    return tasks
-
-
-# --- other kinds ---
 
 
 def _nodes(
