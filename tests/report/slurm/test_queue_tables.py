@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 from fairbank.core.time import parse_instant
 from fairbank.report.slurm import sinfo, squeue
 from fairbank.report.slurm.job_rows import NO_LIMIT, JobLine
-from fairbank.report.slurm.layout import Columns, lines, parse_letters, parse_names
+from fairbank.report.slurm.layout import (
+    Columns,
+    SlurmColumn,
+    lines,
+    parse_letters,
+    parse_names,
+    table,
+)
 from fairbank.report.slurm.machine_rows import PartitionLine
 from fairbank.report.slurm.notation import (
     JOB_FLAGS,
@@ -376,6 +383,26 @@ def test_wide_columns_and_formats_without_any_are_printed() -> None:
     for form in ("", "text"):
         empty = lines([JobLine(7)], parse_letters(form, squeue.COLUMNS), HERE)
         assert list(empty) == [form, form]  # the header, too
+
+
+def test_value_that_rows_share_is_written_once() -> None:
+    written = list[object]()
+
+    def write(value: str, notation: Notation) -> str:
+        written.append(value)
+        return value
+
+    column = SlurmColumn("User", "user", write, letter="u")
+    rows = [JobLine(number, user=user) for number, user in enumerate(("bob", "eve") * 100)]
+    made = lines(rows, parse_letters("%.5u|", table(column)), HERE, header=False)
+    assert [*made] == ["  bob|", "  eve|"] * 100
+    assert written == ["bob", "eve"]
+
+
+def test_pair_from_json_is_printed_as_one_from_the_core() -> None:
+    for pair in ((3, 9), [3, 9]):
+        row = JobLine(1)._replace(exit_code=pair)  # type: ignore[arg-type]
+        assert printed([row], "exit_code:.5") == "  3:9\n"
 
 
 def test_widths_count_bytes_and_cut_no_character() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from fairbank.core.errors import InvalidInput, NotFound
@@ -224,13 +225,15 @@ def _sort_keys(line: CommandLine) -> list[tuple[SlurmColumn, bool]]:
 def _sorted(rows: list[Any], keys: Sequence[tuple[SlurmColumn, bool]]) -> list[Any]:
     ordered = list(rows)
     for column, is_reversed in reversed(keys):
-        ordered.sort(key=partial(_sort_key, column.field), reverse=is_reversed)
+        ordered.sort(key=_sort_key(column.field, rows), reverse=is_reversed)
     return ordered
 
 
-def _sort_key(field: str, row: Any) -> tuple[bool, Any]:
-    """Return the sort key of a job; what is not set comes last."""
+def _sort_key(field: str, rows: Sequence[Any]) -> Callable[[Any], Any]:
+    """Return the function that returns the sort key of a job; what is not set comes last."""
     if field in _BY_STATE:
-        return False, _STATE_ORDER[row.state]
-    value = getattr(row, field)
-    return value is None, 0 if value is None else value
+        return lambda row: _STATE_ORDER[row.state]
+    value = attrgetter(field)
+    if None not in map(value, rows):
+        return value
+    return lambda row: (True, 0) if value(row) is None else (False, value(row))
