@@ -22,8 +22,8 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit
 LIGHT := -p no:schemathesis -p no:pytest_cov -p no:faker -p no:platformdirs
 ALONE := -p no:xdist
 # All tests in parallel, those of a module in one process because they share fixtures. A few
-# selected tests are faster in one process. Slow tests wait for servers a third of their time, so
-# there are 4 processes also on 2 processors.
+# selected tests are faster in one process. Tests wait for servers and daemons, slow ones a third of
+# their time, so there are 3 or 4 processes also on 2 processors.
 beside = $(if $(strip $(ARGS)$(TESTS)),$(ALONE),\
 	--numprocesses $(1) --maxprocesses 4 --dist loadscope)
 # pytest exits with 5 when it finds no test. With ARGS or TESTS that is no failure of one half,
@@ -61,7 +61,7 @@ demo: $(VENV)/.runtime ## run the main job: a month of jobs through the bank, th
 test: $(VENV)/.dev $(VENV)/.foreign ## run the tests, with PostgreSQL; print the time of each part
 	$(call say,test: the quick half)
 	@rm -f $(NONE)
-	$(call half,$(LIGHT) $(call beside,auto) -m 'not slow and not campaign and not slurm',\
+	$(call half,$(LIGHT) $(call beside,3) -m 'not slow and not campaign and not slurm',\
 		touch $(NONE))
 	$(call say,test: the slow half)
 	$(call half,$(call beside,4) -m 'slow and not campaign and not slurm',\
