@@ -15,6 +15,7 @@ import socket
 import sys
 import traceback
 
+from fairbank.wlm.stepd.processes import boot_id
 from fairbank.wlm.stepd.step import socket_path
 from fairbank.wlm.stepd.step_daemon import serve_step
 from fairbank.wlm.stepd.task import reset_signals
@@ -31,6 +32,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)  # they are for the node daemon
     os.close(os.pidfd_open(os.getpid()))  # fails here, and not later, on Linux before 5.3
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # step daemons that end leave no zombies
+    boot_id()  # read once for all step daemons
     gc.freeze()  # a collection in a step daemon would copy the memory that they share
     with socket.socket(fileno=os.dup(0)) as connection:
         os.close(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 from typing import NamedTuple
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -28,6 +29,7 @@ class Process(NamedTuple):
     is_stopped: bool = False
 
 
+@cache
 def boot_id() -> str:
     """Return the identity of this boot: process ids and start times are unique within one."""
     # The codec of ASCII would be one more module, which each step daemon imports.

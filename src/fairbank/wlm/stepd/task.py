@@ -83,6 +83,9 @@ def run_task(
         os.dup2(failure, _FAILURE, inheritable=False)
         for path in filter(None, (step.group, step.devices, step.memory_group)):
             _enter_group(path)
+        # What takes time and changes nothing for others, while the daemon stores the start.
+        os.setsid()
+        set_default_signals()
         if os.read(go, 1):
             _prepare(step, task, ends)
             environment = read_environment(directory, local, task)
@@ -132,11 +135,10 @@ def _write_zero(path: str) -> None:
 
 
 def _prepare(step: Step, task: StepTask, ends: StreamEnds) -> None:
-    """Give the process the session, signals, directory and files that its script inherits."""
-    os.setsid()
+    """Give the process the terminal, directory and files that its script inherits, and signals."""
     if ends.is_terminal and ends.stdin is not None:
         fcntl.ioctl(ends.stdin, termios.TIOCSCTTY, 0)
-    reset_signals()
+    unblock_signals()
     os.umask(step.umask)
     try:
         os.chdir(step.directory)
@@ -187,11 +189,20 @@ def _show_cpus(environment: Mapping[bytes, bytes], local: int, rank: int) -> Non
 
 
 def reset_signals() -> None:
+    """Give all signals their defaults, and let them come."""
+    set_default_signals()
+    # After the defaults: a pending signal would be ignored, and so lost.
+    unblock_signals()
+
+
+def set_default_signals() -> None:
     """Give all signals their defaults: Python ignores SIGPIPE, for example, and children would."""
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         with suppress(OSError):  # some numbers belong to the C library
             signal.signal(number, signal.SIG_DFL)
-    # After the defaults: a pending signal would be ignored, and so lost.
+
+
+def unblock_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
