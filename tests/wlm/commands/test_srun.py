@@ -7,6 +7,7 @@ import pty
 import re
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -82,6 +83,22 @@ def test_step_ends_as_its_tasks_although_its_job_ends_with_it(
     words = ("-n", "-P", "-j", ",".join(map(str, jobs)), "-o", "jobid,exitcode,derivedexitcode")
     lines = [line for job in jobs for line in (f"{job}|3:0|3:0", f"{job}.0|3:0|")]
     assert sorted(shell.run("sacct", *words)[1]) == sorted(lines)
+
+
+def test_job_is_completed_after_the_step_that_its_srun_names(
+    cluster: SmallCluster, shell: Shell
+) -> None:
+    os.mkfifo(shell.directory / "go")
+    process = shell.start("srun", *sh("touch begun; read line < go; exit 3"))
+    wait_until((shell.directory / "begun").exists, "the step")
+    (number,) = cluster.busy_jobs()
+    with Controller(cluster.directory) as controller, ThreadPoolExecutor(1) as thread:
+        end = thread.submit(requests.complete, controller, int(number), 0, step=0)
+        (shell.directory / "go").write_text("go on\n")
+        end.result(60)
+    process.communicate(timeout=60)
+    lines = shell.run("sacct", "-n", "-P", "-j", number, "-o", "jobid,state,exitcode")[1]
+    assert lines == [f"{number}|COMPLETED|0:0", f"{number}.0|FAILED|3:0"]
 
 
 @pytest.mark.parametrize(

@@ -148,9 +148,9 @@ def wait_for_start(controller: Controller, job: int, seconds: float | None = Non
     return AwaitedJob(**controller.request("wait-start", seconds=silence, job=job, within=seconds))
 
 
-def complete(controller: Controller, job: int, status: int) -> None:
-    """End a job without a script, with a status of wait(2)."""
-    controller.request("complete", job=job, status=status)
+def complete(controller: Controller, job: int, status: int, step: int | None = None) -> None:
+    """End a job without a script, with a status of wait(2), after its `step` if there is one."""
+    controller.request("complete", job=job, status=status, step=step)
 
 
 def create_step(controller: Controller, job: int, step: StepToStart) -> StartedStep:
@@ -163,11 +163,6 @@ def create_step(controller: Controller, job: int, step: StepToStart) -> StartedS
     answer = controller.request("create-step", job=job, **fields)
     nodes = [StepNode(**node) for node in answer["nodes"]]
     return StartedStep(job, answer["step"], nodes)
-
-
-def step_state(controller: Controller, step: StartedStep) -> str:
-    """Return RUNNING, or how a step has ended."""
-    return find_step(controller, str(step.job), step.step).state
 
 
 def find_step(controller: Controller, job: str, step: int | None = None) -> FoundStep:

@@ -79,9 +79,9 @@ class CoreRunner:
 
     Invariants: `_changes` and `_effects` are those of the events since the last commit began.
     `_answers` has the requests without a reply, by number, and `_waiting` those who wait for the
-    end of a job. `stored_messages` are the messages to the agent as of the last commit: it must not
-    learn of others. While commits fail, `failure` says why; no event changes the state then, and
-    `_deferred` has them in their order.
+    end of a job, `_step_ends` those for that of a step, by its key. `stored_messages` are the
+    messages to the agent as of the last commit: it must not learn of others. While commits fail,
+    `failure` says why; no event changes the state then, and `_deferred` has them in their order.
     """
 
     def __init__(self, settings: WlmSettings, store: StateStore) -> None:
@@ -103,6 +103,7 @@ class CoreRunner:
         self._last_number = 0
         self._waiting: defaultdict[int, set[asyncio.Future[int]]] = defaultdict(set)
         self._watched: defaultdict[int, set[asyncio.Future[None]]] = defaultdict(set)
+        self._step_ends: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
         # SQLite's connection is used by one thread at a time, and a sync must not stop the loop.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="state")
         rows = [*store.rows()]
@@ -213,6 +214,18 @@ class CoreRunner:
                 if number in self._watched:
                     self._watched[number].discard(change)
 
+    async def step_end(self, key: str) -> None:
+        """Return when a step has ended. What is requested from then on is stored with its end."""
+        if key not in self.state.steps:
+            return
+        end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._step_ends[key].add(end)
+        try:
+            await end
+        finally:
+            if key in self._step_ends:  # it has not ended in time
+                self._step_ends[key].discard(end)
+
     # ------------------------------------------------------------------ stored data
 
     async def put_content(self, content: bytes) -> str:
@@ -303,6 +316,7 @@ class CoreRunner:
         for effect in effects:
             if isinstance(effect, StoreRows):
                 self._changes.rows.extend(effect.rows)
+                self._note_step_ends(effect.rows)
             else:
                 self._effects.append(effect)
         self._work.set()
@@ -348,6 +362,14 @@ class CoreRunner:
                 self.stored_messages[int(key)] = value
             elif table == "messages":
                 self.stored_messages.pop(int(key), None)
+
+    def _note_step_ends(self, rows: Iterable[StoredRow]) -> None:
+        """Answer those who wait for a step that has ended."""
+        ended = {key for table, key, value in rows if table == "steps" and value is None}
+        for key in ended & self._step_ends.keys():
+            for end in self._step_ends.pop(key):
+                if not end.done():
+                    end.set_result(None)
 
     def _jobs(self, number: int) -> list[WlmJob]:
         """Return a job, or the tasks of an array."""

@@ -226,10 +226,14 @@ class WaitStartRequest(CommandRequest, frozen=True, tag="wait-start"):
 
 
 class CompleteRequest(CommandRequest, frozen=True, tag="complete"):
-    """End of a job without a script, with a status of wait(2). The answer is empty."""
+    """End of a job without a script, with a status of wait(2). The answer is empty.
+
+    If srun names its `step`, the end of the job waits for the nodes to say how that has ended.
+    """
 
     job: int
     status: Annotated[int, msgspec.Meta(ge=0, le=0xFFFF)] = 0
+    step: int | None = None
 
 
 class CreateStepRequest(CommandRequest, frozen=True, kw_only=True, tag="create-step"):

@@ -29,13 +29,15 @@ class Revoked(Exception):
 class InteractiveJob:
     """Job of srun or salloc without a script, from its submission to its end.
 
-    `number` is that of a job that this process has to end; 0: there is none.
+    `number` is that of a job that this process has to end; 0: there is none. `step` is that
+    whose end the controller must know first: the end of the job would hide it.
     """
 
     def __init__(self, controller: Controller, name: str) -> None:
         """Begin without a job. `name` is srun or salloc, for messages."""
         self._controller, self._name = controller, name
         self.number = 0
+        self.step: int | None = None
 
     def allocate(self, line: SubmissionWords, *, has_command: bool) -> dict[str, str]:
         """Submit a job and wait for its nodes. Return the variables of its steps.
@@ -143,7 +145,7 @@ class InteractiveJob:
             tell_end(
                 self._name,
                 f"job {number}",
-                lambda: requests.complete(self._controller, number, code << 8),
+                lambda: requests.complete(self._controller, number, code << 8, self.step),
                 farewell,
             )
 

@@ -7,7 +7,6 @@ import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -44,7 +43,6 @@ from fairbank.wlm.protocol.frames import ERRORS, OUTPUT
 
 BUSY_SECONDS = 0.1, 5.0
 """First and longest pause between two attempts to create a step that must wait."""
-_REPORT_SECONDS, _REPORT_PAUSE = 10.0, 0.002
 _OF_TASK = re.compile(r"%\d*[tnN]")
 _OWN_FILES = ("output", "error", "input")
 _OWN_SENTENCES = ("nodes", "tasks-of-hosts")
@@ -87,7 +85,7 @@ def run_step(line: SubmissionWords) -> int:
         try:
             os.environ.update(job.allocate(line, has_command=False))
             own = {**values, "jobid": job.number}
-            code = _run(controller, line, programs, options, own, ends_job=True)
+            code = _run(controller, line, programs, options, own, job)
         except Revoked:
             return 1
         except InBackground:
@@ -128,9 +126,9 @@ def _run(
     programs: Mapping[int, Sequence[str]],
     options: dict[str, str],
     values: Mapping[str, Any],
-    *,
-    ends_job: bool = False,
+    job: InteractiveJob | None = None,
 ) -> int:
+    """Run the step of a command line. `job` is that which srun has submitted for it."""
     files = {name: options.pop(name, "") for name in _OWN_FILES}
     for name in _NAMES.values():
         if files[name].lower() == "none":
@@ -159,11 +157,11 @@ def _run(
             lost = error.node if isinstance(error, StepDaemonLost) else ""
             end = partial(requests.end_step, controller, created[0], lost_node=lost)
             tell_end("srun", str(created[0]), end)
-            if ends_job and lost:  # its node may say soon what happened
-                _wait_for_end(controller, created[0])
+            if job is not None and lost:  # its node may say soon what happened
+                job.step = created[0].step
         raise
-    if ends_job:
-        _wait_for_end(controller, started)
+    if job is not None:
+        job.step = started.step
     return code
 
 
@@ -220,20 +218,6 @@ def _is_created(
             print_failure("srun", error, f"srun: error: {what}")
         return False
     return True
-
-
-def _wait_for_end(controller: Controller, step: requests.StartedStep) -> None:
-    """Wait until the controller knows how a step has ended, which the end of its job would hide.
-
-    Return after some seconds if a node does not report it.
-    """
-    until, pause = time.monotonic() + _REPORT_SECONDS, _REPORT_PAUSE
-    while time.monotonic() < until:
-        with suppress(Unavailable):
-            if requests.step_state(controller, step) != "RUNNING":
-                return
-        time.sleep(pause)
-        pause = min(2 * pause, BUSY_SECONDS[0])
 
 
 def _requested_step(

@@ -8,6 +8,7 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from signal import SIGKILL
 from typing import Any, cast
 
@@ -50,6 +51,8 @@ from fairbank.wlm.protocol import commands as cmd
 from fairbank.wlm.protocol import messages as wire
 
 ACCOUNT = "account"
+STEP_REPORT_SECONDS = 10.0
+"""Longest time for which the end of a job waits for the end of the step of its srun."""
 
 _log = logging.getLogger(__name__)
 
@@ -260,8 +263,18 @@ class CommandAnswers:
         }
 
     async def _complete(self, request: cmd.CompleteRequest, user: Submitter) -> Json:
+        if request.step is not None:
+            await self._wait_for_step(request.job, request.step)
         await self._runner.request(user.caller, ev.CompleteJob(request.job, request.status))
         return {}
+
+    async def _wait_for_step(self, number: int, step: int) -> None:
+        """Wait until a step has ended, but for some seconds only: a node may not report it."""
+        job = self._runner.state.jobs.get(number)
+        if job is not None and job.run is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(STEP_REPORT_SECONDS):
+                    await self._runner.step_end(f"{job.run.run}.{step}")
 
     # ------------------------------------------------------------------ machine
 
