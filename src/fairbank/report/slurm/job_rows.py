@@ -160,7 +160,7 @@ class JobLine(NamedTuple):
         """Nodes, or the reason in parentheses."""
         has_reason = self.state in _WITH_REASON or self.flag == "STAGE_OUT"
         if has_reason and self.flag != "COMPLETING":
-            return f"({self.shown_reason})"
+            return f"({self.description or self.reason})"
         return self.nodes
 
     @property

@@ -25,7 +25,8 @@ def lines(rows: JobRows, world: World, *columns: str, **matching: Any) -> list[A
 
 
 def cells(line: Any, *columns: str) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(line.cells(columns or COLUMNS)))
+    row = line.row if isinstance(line, KeptRow) else line.cells(columns or COLUMNS)
+    return msgspec.json.decode(msgspec.json.encode(row))
 
 
 def waiting(world: World) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import dropwhile, islice
 from typing import NamedTuple
 
 from fairbank.cluster.job import Run
@@ -46,7 +46,7 @@ _USAGE = frozenset({"processor", "virtual", "resident", "gpu_use", "total_cpu"})
 
 def page_of(lines: Iterable[Keyed], after: tuple[int, ...]) -> RowPage:
     """Return the page of lines after a key."""
-    following = (item for item in lines if tuple(item[0]) > after)
+    following = dropwhile(lambda item: tuple(item[0]) <= after, lines)
     page = list(islice(following, PAGE + 1))
     last = ".".join(map(str, page[PAGE - 1][0])) if len(page) > PAGE else None
     return RowPage([line for _, line in page[:PAGE]], last)

@@ -78,10 +78,6 @@ class KeptRow(NamedTuple):
     user: str
     job: WlmJob
 
-    def cells(self, columns: Sequence[str]) -> msgspec.Raw:
-        """Return the row."""
-        return self.row
-
 
 class JobRows:
     """Rows of the jobs of a controller.
@@ -198,7 +194,9 @@ async def rows_answer(
 
 
 def _cells(line: Any, columns: Sequence[str]) -> Any:
-    if isinstance(line, KeptRow | ShownJob | ShownRun | ShownStep):
+    if isinstance(line, KeptRow):
+        return line.row
+    if isinstance(line, ShownJob | ShownRun | ShownStep):
         return line.cells(columns)
     values = (getattr(line, name) for name in columns)
     return ["inf" if value == math.inf else value for value in values]  # JSON has no such number
