@@ -103,7 +103,7 @@ def _shell_of(directory: Path) -> Iterator[Shell]:
         ).stdout
 
     with ExitStack() as processes:
-        start_program(processes, "fairbank.wlm.commands.fork_server", cluster.commands_socket)
+        start_program(processes, "fairbank.wlm.commands.forks.fork_server", cluster.commands_socket)
         yield run
 
 

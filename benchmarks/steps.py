@@ -73,9 +73,9 @@ cat rate
 """
 
 REMARK = """
-In "Workload manager: steps", `srun true` starts Python, as every command does; `sbatch --help` in
-"Workload manager: commands" shows how long that takes. Then the bank is asked and a step daemon
-starts. Slurm with Fairbank waits for the bank too.
+In "Workload manager: steps", `srun true` starts Python and has a fork of the fork server, as every
+command does; `sbatch --help` in "Workload manager: commands" shows how long that takes. Then the
+bank is asked and two step daemons start. Slurm with Fairbank waits for the bank too.
 """
 ABOUT = (
     "The cluster of `make test-slurm` with 16 nodes, with and without Fairbank's plug-in, agent and"

@@ -33,9 +33,10 @@ echo $job $(cat step)
 """
 """Script that prints the number of a job that sleeps, and the process id of its step daemon."""
 REMARK = """
-In "Workload manager: short jobs", Slurm's sbatch is a program in C. Ours starts Python and loads
-its modules, on the cores that the daemons use too: `sbatch --help` in "Workload manager: commands"
-shows how long that takes. Many jobs are submitted faster through one connection, or as an array.
+In "Workload manager: short jobs", Slurm's sbatch is a program in C. Ours starts Python and has a
+fork of the fork server, on the cores that the daemons use too: `sbatch --help` in "Workload
+manager: commands" shows how long that takes. Many jobs are submitted faster through one connection,
+or as an array.
 """
 
 

@@ -84,6 +84,12 @@ class RunningCluster:
                 running.add(pid)
         return running
 
+    def forks(self) -> list[int]:
+        """Return the forks that run commands."""
+        server = self.states().get("commands", {}).get("pid")
+        table = process_table().values()
+        return [one.pid for one in table if one.parent == server and not one.is_zombie]
+
     def traces(self) -> list[Path]:
         """Return the sockets and links in the directory."""
         return [p for p in self.directory.rglob("*") if p.is_socket() or p.is_symlink()]

@@ -7,21 +7,26 @@ import re
 import resource
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from tests.support.conditions import wait_until
 from tests.wlm.cluster.running_cluster import RunningCluster
 
-TELL = 'umask; pwd; ulimit -Sn; echo "$WORDS|$SLURM_PRIO_PROCESS|${COLUMNS-none}"'
+T = TypeVar("T")
+SCRIPT = """#!/bin/sh
+umask; pwd; ulimit -Sn; echo "$WORDS|$SLURM_PRIO_PROCESS|${COLUMNS-none}"
+"""
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    running = RunningCluster(tmp_path_factory.mktemp("fork"))
+    ignoring = ("env", "--ignore-signal=INT", "--ignore-signal=HUP")
+    running = RunningCluster(tmp_path_factory.mktemp("fork"), ignoring)
     try:
         started = running.run("cluster", "up", "--no-bank", "--cpus", "4", "--memory", "1G")
         assert started.returncode == 0, started
@@ -33,12 +38,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster
 def server(cluster: RunningCluster) -> int:
     wait_until(lambda: cluster.states()["commands"]["pid"], "the server")
     return int(cluster.states()["commands"]["pid"])
-
-
-def forks(cluster: RunningCluster) -> list[int]:
-    """Return the forks that run a command, all of which a test keeps from ending."""
-    pid = server(cluster)
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def start(cluster: RunningCluster, *words: str, **options: Any) -> subprocess.Popen[bytes]:
@@ -70,11 +69,11 @@ def waiting_fork(cluster: RunningCluster, command: subprocess.Popen[bytes]) -> i
         return match is not None and bool(int(match[1], 16) >> signal.SIGTSTP - 1 & 1)
 
     wait_until(follows, "the client to follow its fork")
-    (fork,) = forks(cluster)
-    return fork
+    wait_until(lambda: len(cluster.forks()) == 1, "the forks before to end")
+    return cluster.forks()[0]
 
 
-def without_server(cluster: RunningCluster, act: Callable[[], str]) -> str:
+def without_server(cluster: RunningCluster, act: Callable[[], T]) -> T:
     """Return what an act gives while the server cannot be reached."""
     socket = cluster.directory / "commands.sock"
     hidden = socket.rename(socket.with_name("hidden"))
@@ -89,7 +88,7 @@ def test_script_of_standard_input_is_submitted_by_a_fork(cluster: RunningCluster
     waiting_fork(cluster, command)
     code, out, err = end(command, b"#!/bin/sh\ntrue\n")
     assert (code, int(out) > 0, err) == (0, True, b"")
-    wait_until(lambda: not forks(cluster), "the end of the fork")
+    wait_until(lambda: not cluster.forks(), "the end of the fork")
 
 
 def test_fork_has_directory_limits_and_environment_of_its_client(cluster: RunningCluster) -> None:
@@ -97,21 +96,25 @@ def test_fork_has_directory_limits_and_environment_of_its_client(cluster: Runnin
     folder.mkdir()
 
     def prepare() -> None:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (512, resource.getrlimit(7)[1]))
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (512, hard))
         os.umask(0o027)
         os.nice(3)
 
-    def tell() -> str:
-        words = ("sbatch", "--wait", "-o", "output", "--wrap", TELL)
-        command = start(
-            cluster, *words, cwd=folder, preexec_fn=prepare, environment={"WORDS": "ä  b\n'c"}
-        )
-        assert end(command)[0] == 0
+    def submit() -> subprocess.Popen[bytes]:
+        words = ("sbatch", "--wait", "-o", "output")
+        environment = {"WORDS": "ä  b\n'c"}
+        return start(cluster, *words, cwd=folder, preexec_fn=prepare, environment=environment)
+
+    def output(command: subprocess.Popen[bytes]) -> str:
+        assert end(command, SCRIPT.encode())[0] == 0
         return (folder / "output").read_text()
 
-    output = tell()
-    assert output == f"0027\n{folder}\n512\nä  b\n'c|3|none\n"
-    assert without_server(cluster, tell) == output
+    command = submit()
+    waiting_fork(cluster, command)
+    text = output(command)
+    assert text == f"0027\n{folder}\n512\nä  b\n'c|3|none\n"
+    assert without_server(cluster, lambda: output(submit())) == text
 
 
 def test_arguments_may_name_open_files(cluster: RunningCluster) -> None:
@@ -139,15 +142,28 @@ def test_closed_standard_files_are_those_of_the_command(cluster: RunningCluster)
 def test_signal_ends_the_command_as_without_server(
     cluster: RunningCluster, number: signal.Signals
 ) -> None:
-    def code() -> str:
+    def code(*, is_forked: bool) -> int:
         command = start(cluster, "squeue", "-i", "100")
         assert command.stdout
         command.stdout.readline()
+        if is_forked:
+            waiting_fork(cluster, command)
         command.send_signal(number)
-        return str(end(command)[0])
+        return end(command)[0]
 
-    assert code() == without_server(cluster, code)
-    wait_until(lambda: not forks(cluster), "the end of the fork")
+    assert code(is_forked=True) == without_server(cluster, lambda: code(is_forked=False))
+    wait_until(lambda: not cluster.forks(), "the end of the fork")
+
+
+def test_arguments_are_the_same_bytes(cluster: RunningCluster) -> None:
+    words = [f"{cluster.directory}/bin/scontrol", "show", "hostnames", os.fsdecode(b"a\xff")]
+
+    def output(*python: str) -> bytes:
+        return subprocess.run(
+            [*python, *words], env=cluster.environment, capture_output=True, check=True
+        ).stdout
+
+    assert output() == output(sys.executable) == without_server(cluster, output) == b"a\xff\n"
 
 
 def test_ignored_signals_stay_ignored(cluster: RunningCluster) -> None:
@@ -199,12 +215,14 @@ def test_stopped_server_lets_a_command_run_once(cluster: RunningCluster) -> None
     pid = server(cluster)
     os.kill(pid, signal.SIGSTOP)
     try:
-        cluster.slurm("sbatch", "-J", "once", "-H", "--wrap", "true")
+        command = start(cluster, "sbatch", "-W", "-J", "once", "-H", "--wrap", "true")
+        wait_until(lambda: cluster.slurm("squeue", "-h", "-n", "once"), "the job")
     finally:
         os.kill(pid, signal.SIGCONT)
-    wait_until(lambda: not forks(cluster), "the end of the fork that came too late")
+    # The server takes it after the command that had waited for it.
     assert len(cluster.slurm("squeue", "-h", "-n", "once").splitlines()) == 1
     cluster.slurm("scancel", "-n", "once")
+    end(command)
 
 
 def test_fork_goes_on_when_its_server_is_killed(cluster: RunningCluster) -> None:
@@ -221,12 +239,12 @@ def test_fork_goes_on_when_its_server_is_killed(cluster: RunningCluster) -> None
 def test_client_with_another_locale_runs_the_command(cluster: RunningCluster) -> None:
     command = start(cluster, "sbatch", environment={"LC_ALL": "de_DE.ISO-8859-1"})
     other = start(cluster, "sbatch")
-    waiting_fork(cluster, other)  # of this one alone
-    assert [end(process, b"#!/bin/sh\n")[0] for process in (command, other)] == [0, 0]
+    waiting_fork(cluster, other)  # the only one in the end
+    assert [end(process, SCRIPT.encode())[0] for process in (command, other)] == [0, 0]
 
 
 def test_interactive_commands_keep_their_own_process(cluster: RunningCluster) -> None:
     command = start(cluster, "salloc", "sh", "-c", "read line")
     wait_until(lambda: cluster.slurm("squeue", "-h", "-t", "R"), "the job")
-    assert forks(cluster) == []
+    wait_until(lambda: not cluster.forks(), "the forks of squeue to end")
     assert end(command, b"\n")[0] == 0

@@ -8,14 +8,12 @@ import signal
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from fairbank.wlm.client.requests import rows
 from fairbank.wlm.controller.state_store import AccountedRun
-from fairbank.wlm.stepd.processes import process_table
 from tests.support.conditions import wait_until
 from tests.support.figures import LogFigure
 from tests.wlm.cluster.live_cluster import SETTINGS, LiveCluster
@@ -23,6 +21,7 @@ from tests.wlm.cluster.test_kills import Campaign, check_kills
 from tests.wlm.commands.shell import sh
 
 SCRIPT = "echo start >>{0}.$SLURM_PROCID; seq 500; sleep 0.{1}; echo end >>{0}.$SLURM_PROCID"
+KILLED_FORK = "error: the process of this command was killed"
 REASONS = (
     r"srun: error: n[1-4]: tasks? [01](-1|,1)?: (Killed|Terminated)",
     # NODE_FAIL: the node daemon was killed before it had stored the start on its second node.
@@ -32,7 +31,7 @@ REASONS = (
     r"srun: error: (.*: )?Unable to contact slurm controller \(connect failure\)",
     r"srun: error: Job allocation \d+ has been revoked \([A-Z_]+\)",
     r"srun: error: Unable to create step for job \d+: .+",
-    r"error: the process of this command was killed",
+    KILLED_FORK,
 )
 """What an srun says whose tasks were killed, or could not be followed."""
 _WORDS = {137: "Killed", 143: "Terminated"}
@@ -92,14 +91,11 @@ class StepKills(Campaign):
         return kind
 
     def kill_fork(self) -> bool:
-        """Kill a fork of the fork server, and return True if there was one."""
-        server = self.cluster.daemon("commands")
-        table = process_table().values()
-        forks = [process.pid for process in table if process.parent == server]
-        if not forks:
+        """Kill the fork of a command, and return True if there was one."""
+        try:
+            os.kill(self.random.choice(self.cluster.forks()), signal.SIGKILL)
+        except (IndexError, ProcessLookupError):
             return False
-        with suppress(ProcessLookupError):
-            os.kill(self.random.choice(forks), signal.SIGKILL)
         return True
 
     def resume(self) -> None:
@@ -111,6 +107,9 @@ class StepKills(Campaign):
         """Check W2 and W11 by the files of the tasks and of srun."""
         codes = Counter(self.check_step(number) for number in range(len(self.sruns)))
         assert codes[0]
+        errors = (self.output(number).with_suffix(".err") for number in range(len(self.sruns)))
+        lines = [line for path in errors for line in path.read_text().splitlines()]
+        assert lines.count(KILLED_FORK) <= self.kills["fork"]  # a killed server kills none
         assert len(runs) <= len(self.sruns)
         self.figures.append(f"{len(self.sruns)} sruns, exit codes: {dict(codes)}")
 

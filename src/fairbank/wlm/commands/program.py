@@ -63,10 +63,10 @@ class _ErrorOutput(io.FileIO):
 def main() -> NoReturn:
     """Run the command that this process is named after; as `fairbank-slurm`, the first argument."""
     # Everything is written. Python would need some milliseconds to take its modules apart.
-    os._exit(run_here(os.path.basename(sys.argv[0]), sys.argv[1:]))
+    os._exit(run_with_standard_files(os.path.basename(sys.argv[0]), sys.argv[1:]))
 
 
-def run_here(name: str, words: Sequence[str]) -> int:
+def run_with_standard_files(name: str, words: Sequence[str]) -> int:
     """Run a command with the standard files of this process, and return its exit code."""
     _open_standard_files()
     if name == PROGRAM and words:
@@ -75,16 +75,17 @@ def run_here(name: str, words: Sequence[str]) -> int:
 
 
 def _open_standard_files() -> None:
-    """Open those of the three standard files that are closed: a socket must not get their number,
+    """Open the standard files, also those that are closed: a socket must not get their number,
     since it would be read as the input. What is written to standard output must still fail.
     """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
+    for number in range(3):
         try:
             os.fstat(number)
         except OSError:
             # Gets the lowest number that is free.
             os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_RDWR)
-            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+    sys.stdin = open(0, errors="surrogateescape", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", errors="surrogateescape", closefd=False)  # noqa: SIM115
     errors = _ErrorOutput(2, "w", closefd=False)
     sys.stderr = io.TextIOWrapper(errors, errors="backslashreplace", write_through=True)
 

@@ -36,7 +36,7 @@ sys.path.append({packages!r})
 
 from {client} import run_in_fork
 
-run_in_fork({socket!r}, sys.argv[0])
+run_in_fork({socket!r})
 
 import gc
 
@@ -224,14 +224,19 @@ def write_daemons(
     """
     cluster = settings.cluster
     logs = {"controller": cluster.slurmctld_log_file, "node": cluster.slurmd_log_file}
-    python = [sys.executable, "-P", "-m"]
+    # In UTF-8 mode a fork reads and writes text as its client would.
+    python = [sys.executable, "-P", "-X", "utf8", "-m"]
     path, bank = str(directory.path), directory.bank
     controller_sockets = [directory.controller_socket, directory.metrics_socket]
     commands = str(directory.commands_socket)
     rows: list[tuple[str, list[str], Sequence[Path]]] = [
         ("node", ["fairbank.wlm.node", f"{path}/node.json"], node_sockets),
         ("controller", ["fairbank.wlm.controller", path], controller_sockets),
-        ("commands", ["fairbank.wlm.commands.fork_server", commands], [directory.commands_socket]),
+        (
+            "commands",
+            ["fairbank.wlm.commands.forks.fork_server", commands],
+            [directory.commands_socket],
+        ),
     ]
     if settings.bank.socket:
         serve = ["fairbank.cli", "serve", "--config", str(directory.bank_settings)]
@@ -256,7 +261,7 @@ def write_daemons(
 
 def write_links(directory: ClusterDirectory) -> None:
     """Write the program of Slurm's commands, and make links with their names to it."""
-    from fairbank.wlm.commands import fork_client
+    from fairbank.wlm.commands.forks import fork_client
     from fairbank.wlm.commands.program import ABSENT, MODULES, PROGRAM
 
     directory.remove_links()

@@ -1,0 +1,1 @@
+"""Forks of one server that run the commands in the place of their clients."""
