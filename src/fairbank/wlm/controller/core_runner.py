@@ -317,6 +317,8 @@ class CoreRunner:
             if isinstance(effect, StoreRows):
                 self._changes.rows.extend(effect.rows)
                 self._note_step_ends(effect.rows)
+            elif isinstance(effect, RequestPlan):
+                self.planner.request()  # a pass reads the state, which may be ahead of the commit
             else:
                 self._effects.append(effect)
         self._work.set()
@@ -331,8 +333,6 @@ class CoreRunner:
                 self.send_to_agent(message)
             case Send(node=node, message=message):
                 self.send_to_node(node, message)
-            case RequestPlan():
-                self.planner.request()
             case SetTimer(kind=TimerKind.START):
                 # The start is sent only now: a commit may take longer than BatchStartTimeout.
                 seconds = self.settings.jobs.batch_start_timeout
