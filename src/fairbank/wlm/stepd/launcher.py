@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import traceback
+from contextlib import suppress
 
 from fairbank.wlm.stepd.processes import boot_id
 from fairbank.wlm.stepd.step import socket_path
@@ -23,13 +24,15 @@ from fairbank.wlm.stepd.task import reset_signals
 MODULE = "fairbank.wlm.stepd.launcher"
 REQUEST_MAX = 4_096
 _BACKLOG = 8
+_IGNORED = "HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU PIPE".split()
+"""Signals to all processes of a user or of a terminal, or to the node daemon."""
 
 
 def main() -> None:
     """Serve requests until the node daemon closes its end of the socket."""
     reset_signals()  # the node daemon may have blocked some
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # they are for the node daemon
+    for name in _IGNORED:  # the step daemons inherit that
+        signal.signal(getattr(signal, f"SIG{name}"), signal.SIG_IGN)
     os.close(os.pidfd_open(os.getpid()))  # fails here, and not later, on Linux before 5.3
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # step daemons that end leave no zombies
     boot_id()  # read once for all step daemons
@@ -38,7 +41,9 @@ def main() -> None:
         os.close(0)
         os.open(os.devnull, os.O_RDWR)  # gets the number 0, the lowest that is free
         while request := connection.recv(REQUEST_MAX):
-            connection.send(_launch(os.fsdecode(request), connection).encode())
+            answer = _launch(os.fsdecode(request), connection)
+            with suppress(BrokenPipeError):  # the node daemon was killed
+                connection.send(answer.encode())
 
 
 def _launch(directory: str, connection: socket.socket) -> str:

@@ -64,7 +64,6 @@ _STARTS = 16
 _FATAL = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGKILL)
 """Signals that end a task that is not started yet."""
 _STORE_SECONDS = 1.0  # pause between two attempts to store the end
-_IGNORED = "HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU PIPE".split()
 
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
@@ -78,8 +77,6 @@ def serve_step(directory: str, listener: socket.socket) -> None:
     os.setsid()
     if _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
-    for name in _IGNORED:  # signals to all processes of a user or of a terminal
-        signal.signal(getattr(signal, f"SIG{name}"), signal.SIG_IGN)
     log = os.open(os.path.join(directory, LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     null = os.open(os.devnull, os.O_RDWR)
     for number, file in enumerate((null, null, log)):
