@@ -164,7 +164,7 @@ def test_files_have_the_defaults_of_sbatch() -> None:
 
 def test_only_the_first_node_runs_the_script() -> None:
     message = start(1, 1, node="n2", output="/w/out")
-    assert b"sleep" in message.script
+    assert (message.script, message.arguments[0]) == (b"", "/bin/sleep")
     assert message.output == "/dev/null"
     assert message.seconds == 600
 

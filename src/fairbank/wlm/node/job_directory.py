@@ -99,7 +99,7 @@ class JobDirectories:
         self.remove(start.run)  # of a start that was never stored
         step = Step(
             **{field: getattr(start, field) for field in _OF_START},
-            arguments=[str(path / SCRIPT), *start.arguments],
+            arguments=[str(path / SCRIPT), *start.arguments] if start.script else start.arguments,
             kill_wait=kill_wait,
             group=group,
             devices=devices,
@@ -110,9 +110,10 @@ class JobDirectories:
         )
         try:
             path.mkdir(mode=0o700)
-            script = path / SCRIPT
-            script.write_bytes(start.script)
-            script.chmod(0o700)
+            if start.script:
+                script = path / SCRIPT
+                script.write_bytes(start.script)
+                script.chmod(0o700)
             # A batch script is one task on the first node of its job.
             environment = self._environment(start.environment, 0, "0")
             allowed = start.gpus if devices else None

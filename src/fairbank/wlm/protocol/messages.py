@@ -65,11 +65,12 @@ class StartJob(Message, frozen=True, kw_only=True):
     """Request to start a batch job. Answer: Accepted when the start is stored; repeated, it does
     nothing more.
 
-    Paths are absolute and file patterns are expanded. `environment` has entries NAME=value; the
-    node adds what only it knows. `limits` are soft limits by the names of setrlimit(2) without
-    RLIMIT_, -1 for none. `cpus` binds the job to these CPUs; empty: it is not bound. `seconds` is
-    the time that is left until the time limit. `memory` is what the job has on the node in MiB; 0:
-    it has no limit. `gpus` are those of the run by their numbers on the node.
+    Paths are absolute and file patterns are expanded. Without a `script` the `arguments` are those
+    of a program. `environment` has entries NAME=value; the node adds what only it knows. `limits`
+    are soft limits by the names of setrlimit(2) without RLIMIT_, -1 for none. `cpus` binds the job
+    to these CPUs; empty: it is not bound. `seconds` is the time that is left until the time limit.
+    `memory` is what the job has on the node in MiB; 0: it has no limit. `gpus` are those of the run
+    by their numbers on the node.
     """
 
     run: Run

@@ -14,8 +14,8 @@ from fairbank.wlm.controller.nodes.job_environment import run_variables, to_entr
 from fairbank.wlm.core.effects import StartRun
 from fairbank.wlm.protocol.messages import StartJob
 
-_IDLE = b"#!/bin/sh\nexec sleep 100000000\n"
-"""Script on the nodes of a job that do not run a batch script: it holds the run there."""
+_IDLE = "/bin/sleep", "100000000"
+"""Program on the nodes of a job that do not run a batch script: it holds the run there."""
 
 
 class StartDetails(NamedTuple):
@@ -50,7 +50,8 @@ def start_message(start: StartRun, node: str, details: StartDetails) -> StartJob
     if node != run.batch_node or not submission.script:
         return StartJob(
             run=run.run,
-            script=_IDLE,
+            script=b"",
+            arguments=_IDLE,
             environment=(b"PATH=/usr/bin:/bin",),
             directory="/",
             output="/dev/null",
