@@ -195,6 +195,28 @@ def test_stopped_client_stops_its_fork_until_it_goes_on(cluster: RunningCluster)
     assert int(end(command, b"#!/bin/sh\n")[1]) > 0
 
 
+def test_signals_of_a_hangup_end_the_command(cluster: RunningCluster) -> None:
+    command = start(cluster, "squeue", "-i", "100")
+    waiting_fork(cluster, command)
+    for number in (signal.SIGHUP, signal.SIGCONT):
+        command.send_signal(number)
+    assert end(command)[0] == -signal.SIGHUP
+
+
+def test_command_without_terminal_is_not_stopped_by_it(cluster: RunningCluster) -> None:
+    command = start(cluster, "sbatch", "--parsable", start_new_session=True)
+    waiting_fork(cluster, command)
+    command.send_signal(signal.SIGTSTP)
+    assert int(end(command, SCRIPT.encode())[1]) > 0
+
+
+def test_files_are_closed_before_the_command_ends(cluster: RunningCluster) -> None:
+    program, lock = f"{cluster.directory}/bin/squeue", str(cluster.home / "lock")
+    for _ in range(40):
+        words = ("flock", "--nonblock", lock, program)
+        subprocess.run(words, env=cluster.environment, stdout=subprocess.DEVNULL, check=True)
+
+
 def test_killed_command_ends_its_fork(cluster: RunningCluster) -> None:
     command = start(cluster, "srun", "sleep", "600")
     fork = waiting_fork(cluster, command)

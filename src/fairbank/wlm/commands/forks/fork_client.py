@@ -29,7 +29,7 @@ _ACCEPT_SECONDS = 2.0
 """Longest wait for each answer of the server, before this process runs the command."""
 _WAIT_SECONDS = 1.0
 """Longest wait for the end: Python handles a signal that comes just before a wait only after it."""
-_FORWARDED = (SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP)
+_ENDING = (SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2)
 _INTERACTIVE = ("salloc", "sattach", "fairbank-slurm")
 """Commands that need a terminal of their own, and the program that can be any of them."""
 
@@ -101,32 +101,40 @@ def _inherited_descriptors() -> list[int]:
 
 def _follow(connection: socket, pid: int) -> None:
     """Forward signals to the fork until it ends, and exit as it does."""
-    forwarded = 0
+    ending = 0
 
     def forward(number: int, frame: object) -> None:
-        nonlocal forwarded
-        forwarded = number
-        try:
-            # The kernel discards SIGTSTP in a session without a terminal.
-            posix.kill(pid, SIGSTOP if number == SIGTSTP else number)
-        except OSError:
-            return  # it has ended
-        if number == SIGTSTP:
-            posix.kill(posix.getpid(), SIGSTOP)
+        nonlocal ending
+        ending = number if number in _ENDING else ending
+        _kill(pid, number)
 
-    for number in _FORWARDED:
+    def stop(number: int, frame: object) -> None:
+        _kill(pid, SIGSTOP)  # the kernel discards SIGTSTP in the session of the server
+        signal(SIGTSTP, SIG_DFL)
+        posix.kill(posix.getpid(), SIGTSTP)  # returns when this process goes on
+        signal(SIGTSTP, stop)
+        _kill(pid, SIGCONT)
+
+    for number in (*_ENDING, SIGWINCH, SIGCONT, SIGTSTP):
         if getsignal(number) != SIG_IGN:
-            signal(number, forward)
+            signal(number, stop if number == SIGTSTP else forward)
     if code := _exit_code(connection):
         posix._exit(code[0])
-    if forwarded not in (0, SIGCONT, SIGTSTP, SIGWINCH):
+    if ending:
         # The signal has killed the fork, so this process ends by it, too.
-        signal(forwarded, SIG_DFL)
-        posix.kill(posix.getpid(), forwarded)
+        signal(ending, SIG_DFL)
+        posix.kill(posix.getpid(), ending)
     try:
         posix.write(2, b"error: the process of this command was killed\n")
     finally:
         posix._exit(1)
+
+
+def _kill(pid: int, number: int) -> None:
+    try:
+        posix.kill(pid, number)
+    except OSError:
+        return  # it has ended
 
 
 def _exit_code(connection: socket) -> bytes:

@@ -118,8 +118,11 @@ def _run_fork(accepted: socket.socket, identity: Sequence[str]) -> None:
     code = 1
     try:
         code = program.run_with_standard_files(os.path.basename(sys.argv[0]), sys.argv[1:])
+    except KeyboardInterrupt:
+        code = 128 + signal.SIGINT
     except BaseException:  # noqa: BLE001 - as Python does at the end of a program
         traceback.print_exc(file=sys.stderr)
+    os.closerange(0, _OWN_DESCRIPTORS)  # who waits for the client finds its files closed
     connection.send(bytes([code & 0xFF]))
     os._exit(code)
 
