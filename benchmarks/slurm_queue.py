@@ -7,14 +7,15 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.clusters import NODES, SLURM_USER, Shell, running_slurm, slurm_shell
-from benchmarks.full_controller import WAITING, peak_mib, start_program, waiting_controller
+from benchmarks.full_controller import WAITING, peak_mib, waiting_controller
 from benchmarks.measure import Figure, Say, Table, ratio
 from benchmarks.steps import repeated
 from benchmarks.subprocess_round import p50_and_p99_ms
@@ -22,6 +23,7 @@ from fairbank.cli.commands.cluster.directory import ClusterDirectory
 from fairbank.cli.commands.cluster.settings_files import write_links
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
+from tests.support.conditions import wait_until
 
 MOST_SQUEUE = 1.2
 WAITS = (f"--nodes={NODES}", "--exclusive", "--time=10", "--nice=1000", "--output=/dev/null")
@@ -102,9 +104,13 @@ def _shell_of(directory: Path) -> Iterator[Shell]:
             words, env=environment, check=True, capture_output=True, text=True
         ).stdout
 
-    with ExitStack() as processes:
-        start_program(processes, "fairbank.wlm.commands.forks.fork_server", cluster.commands_socket)
-        yield run
+    program = [sys.executable, "-X", "utf8", "-m", "fairbank.wlm.commands.forks.fork_server"]
+    with subprocess.Popen([*program, cluster.commands_socket]) as server:
+        try:
+            wait_until(cluster.commands_socket.exists, "the fork server")
+            yield run
+        finally:
+            server.terminate()
 
 
 def _lists(ours: Shell, theirs: Shell, scale: Scale) -> tuple[Figure, Figure]:
