@@ -51,9 +51,9 @@ class SimulatedRun:
     @property
     def script(self) -> tuple[float, int]:
         """Seconds and wait status of the script: its last line has both."""
-        *_, mark, seconds, status = self.start.script.split()
-        if mark != b"#":  # it holds a node beside that of the batch script
+        if not self.start.script:  # it holds a node beside that of the batch script
             return 1e6, 0
+        *_, seconds, status = self.start.script.split()
         return float(seconds), int(status)
 
 
