@@ -85,10 +85,17 @@ class RunningCluster:
         return running
 
     def forks(self) -> list[int]:
-        """Return the forks that run commands."""
+        """Return the forks that run commands; one without a client waits for the next."""
         server = self.states().get("commands", {}).get("pid")
-        table = process_table().values()
-        return [one.pid for one in table if one.parent == server and not one.is_zombie]
+        children = [one.pid for one in process_table().values() if one.parent == server]
+        return [pid for pid in children if self._has_client(pid)]
+
+    def _has_client(self, pid: int) -> bool:
+        try:
+            numbers = [int(file.name) for file in Path(f"/proc/{pid}/fd").iterdir()]
+        except OSError:  # it has ended
+            return False
+        return max(numbers, default=0) >= 256  # that of its connection
 
     def traces(self) -> list[Path]:
         """Return the sockets and links in the directory."""

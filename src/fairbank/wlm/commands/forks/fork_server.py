@@ -7,10 +7,12 @@ not longer than this lives. A client that a fork cannot replace runs its command
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import gc
 import os
 import resource
+import select
 import signal
 import socket
 import struct
@@ -41,6 +43,9 @@ _DESCRIPTORS_MAX = 253
 _OWN_DESCRIPTORS = 256
 """First number for the descriptors of the fork itself."""
 _MESSAGE_MAX = 4_096  # of as many numbers
+_MADV_POPULATE_WRITE = 23  # of linux/mman.h
+_libc = ctypes.CDLL(None)
+_libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 
 
@@ -62,7 +67,6 @@ def main() -> None:
         import_module(module)
     for name in _LATER_MODULES:
         import_module(f"{program.__package__}.{name}")
-    identity = _identity("self", _status("self"))
     path = Path(sys.argv[1])
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
@@ -75,16 +79,62 @@ def main() -> None:
         gc.set_threshold(100_000)  # a command is over before it has that much garbage
         while True:
             try:
-                connection, _ = listener.accept()
-                with connection:
-                    if os.fork() == 0:
-                        try:
-                            _run_fork(connection, identity)
-                        finally:
-                            os._exit(1)  # it must not go on as a server
-            except OSError as error:  # the client runs the command itself
+                _fork(listener)
+            except OSError as error:  # clients run their commands themselves
                 print(f"cannot fork: {error}", file=sys.stderr, flush=True)
                 time.sleep(_PAUSE_SECONDS)
+
+
+def _fork(listener: socket.socket) -> None:
+    """Fork the process for the next client, and wait until that comes.
+
+    Raises:
+        OSError: there is no new process, or it has ended without a client.
+    """
+    reader, writer = os.pipe()
+    with open(reader, "rb", buffering=0) as client:
+        try:
+            if os.fork() == 0:
+                try:
+                    client.close()
+                    _wait_for_client(listener, writer)
+                finally:
+                    os._exit(1)  # it must not go on as a server
+        finally:
+            os.close(writer)
+        if not client.read(1):
+            raise ChildProcessError("a fork has ended without a client")
+
+
+def _wait_for_client(listener: socket.socket, server: int) -> None:
+    """Wait for a client, tell the server, and run the command. Return if the server has ended.
+
+    Args:
+        listener: the socket of the server.
+        server: writing end of a pipe to the server.
+    """
+    identity = _identity("self", _status("self"))
+    _copy_memory()
+    poller = select.poll()
+    poller.register(listener, select.POLLIN)
+    poller.register(server, 0)  # an error comes without a request: the server has ended
+    if server in dict(poller.poll()):
+        return
+    connection, _ = listener.accept()
+    os.write(server, b"\n")
+    _run_fork(connection, identity)
+
+
+def _copy_memory() -> None:
+    """Copy the memory that this process shares with the server, as far as it may write it.
+
+    A command would copy most of it page by page, which takes longer, and while its user waits.
+    """
+    for line in _read("/proc/self/maps").decode(errors="replace").splitlines():
+        area, mode, _, _, inode, *path = line.split(maxsplit=5)
+        if mode == "rw-p" and inode == "0" and path in ([], ["[heap]"]):
+            first, end = (int(address, 16) for address in area.split("-"))
+            _libc.madvise(first, end - first, _MADV_POPULATE_WRITE)  # Linux 5.14 and later
 
 
 def _reset_signals() -> None:
