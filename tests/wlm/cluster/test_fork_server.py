@@ -182,7 +182,8 @@ def test_ignored_signals_stay_ignored(cluster: RunningCluster) -> None:
 
 
 def test_stopped_client_stops_its_fork_until_it_goes_on(cluster: RunningCluster) -> None:
-    command = start(cluster, "sbatch", "--parsable")
+    # In a process group of its own: the kernel stops none that has no shell.
+    command = start(cluster, "sbatch", "--parsable", process_group=0)
     fork = waiting_fork(cluster, command)
 
     def states() -> list[str]:

@@ -188,12 +188,12 @@ def test_agent_learns_of_no_message_before_its_commit(tmp_path: Path) -> None:
             partitions=(PartitionRules(name="main", is_default=True),),
         )
         runner = CoreRunner(settings, StateStore(tmp_path / "state.sqlite"))
-        runner.handle(NodeRegistered(settings.nodes[0], "boot"))
         accepted = asyncio.create_task(runner.request(ALICE, submission()))
         async with asyncio.timeout(20):
             while not accepted.done():
                 await asyncio.sleep(0)
                 await runner.flush()
+            runner.handle(NodeRegistered(settings.nodes[0], "boot"))  # the job can start now
             while not runner.state.messages:
                 await asyncio.sleep(0.01)
         assert not runner.stored_messages
