@@ -74,8 +74,11 @@ class RunningCluster:
     def processes(self) -> set[int]:
         """Return the processes of daemons and jobs, all of which have the cluster's variable."""
         entry = f"FAIRBANK_CLUSTER={self.directory}\0".encode()
+        server = self.states().get("commands", {}).get("pid")
         running = set()
         for pid, process in process_table().items():
+            if process.parent == server and not self._has_client(pid):
+                continue  # the fork for the next command
             try:
                 environment = Path(f"/proc/{pid}/environ").read_bytes()
             except OSError:  # it has ended, or belongs to another user
