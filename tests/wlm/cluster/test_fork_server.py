@@ -73,6 +73,11 @@ def waiting_fork(cluster: RunningCluster, command: subprocess.Popen[bytes]) -> i
     return cluster.forks()[0]
 
 
+def state(pid: int) -> str:
+    """Return the letter of the state of a process."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 def without_server(cluster: RunningCluster, act: Callable[[], T]) -> T:
     """Return what an act gives while the server cannot be reached."""
     socket = cluster.directory / "commands.sock"
@@ -187,8 +192,7 @@ def test_stopped_client_stops_its_fork_until_it_goes_on(cluster: RunningCluster)
     fork = waiting_fork(cluster, command)
 
     def states() -> list[str]:
-        files = (Path(f"/proc/{pid}/stat").read_text() for pid in (command.pid, fork))
-        return [text.rpartition(")")[2].split()[0] for text in files]
+        return [state(command.pid), state(fork)]
 
     command.send_signal(signal.SIGTSTP)
     wait_until(lambda: states() == ["T", "T"], "both to stop")
@@ -209,6 +213,22 @@ def test_command_without_terminal_is_not_stopped_by_it(cluster: RunningCluster) 
     waiting_fork(cluster, command)
     command.send_signal(signal.SIGTSTP)
     assert int(end(command, SCRIPT.encode())[1]) > 0
+
+
+def test_command_in_the_background_of_a_terminal_does_not_read_it(cluster: RunningCluster) -> None:
+    master, terminal = os.openpty()
+    script = f"set -m; {cluster.directory}/bin/sbatch & wait"
+    shell = subprocess.run(
+        ["setsid", "--ctty", "--wait", "bash", "-c", script],
+        env=cluster.environment,
+        stdin=terminal,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    assert b"Stopped" in shell.stderr
+    os.close(master)
+    os.close(terminal)
 
 
 def test_files_are_closed_before_the_command_ends(cluster: RunningCluster) -> None:

@@ -6,7 +6,7 @@ Python itself, so their parts in C are used.
 
 import posix
 import sys
-from _signal import (  # type: ignore[import-not-found]  # it has no stub
+from _signal import (  # type: ignore[import-not-found]  # mypy does not know it
     SIG_DFL,
     SIG_IGN,
     SIGCONT,
