@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections import Counter, defaultdict
+from contextlib import suppress
 from pathlib import Path
 
 from fairbank.wlm.protocol import frames
@@ -42,7 +43,8 @@ class Reader:
             self.send(frames.CREDIT, credit)
 
     def send(self, kind: int, number: int = 0, body: bytes = b"") -> None:
-        self.connection.sendall(encode_frame(Frame(kind, number, body)))
+        with suppress(BrokenPipeError):  # it has sent everything, and ended
+            self.connection.sendall(encode_frame(Frame(kind, number, body)))
 
     def write(self, kind: int, rank: int, count: int) -> None:
         """Say that some output is written."""

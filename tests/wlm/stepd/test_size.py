@@ -11,8 +11,8 @@ from tests.wlm.stepd.conftest import StartStep
 from tests.wlm.stepd.steps import private_kib
 
 ALLOWED = frozenset(
-    "__future__ collections contextlib ctypes errno fcntl functools gc json os resource select "
-    "signal socket struct sys termios time traceback typing".split()
+    "__future__ _signal collections contextlib ctypes errno fcntl functools gc json os resource "
+    "select signal socket struct sys termios time traceback typing".split()
 )
 PRIVATE_KIB_MAX = 4_096
 

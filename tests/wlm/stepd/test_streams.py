@@ -102,6 +102,15 @@ def test_connected_srun_gets_everything_although_the_run_is_forgotten(
     assert reader.output[OUTPUT, 0] == numbered(count)
 
 
+def test_srun_that_knows_the_end_of_a_silent_step_keeps_no_process(start_step: StartStep) -> None:
+    step = streamed(start_step, "exit 3")
+    with Reader(step, credit=2**31) as reader:
+        while not reader.is_finished:
+            assert reader.receive()
+        assert step.wait().status == 3 << 8
+        wait_until(lambda: not reader.receive(), "the end of the connection")
+
+
 def test_output_that_no_srun_takes_does_not_fill_the_disk(
     launcher: StartedLauncher, tmp_path: Path
 ) -> None:

@@ -17,9 +17,9 @@ import traceback
 from contextlib import suppress
 
 from fairbank.wlm.stepd.processes import boot_id
+from fairbank.wlm.stepd.signals import reset_signals
 from fairbank.wlm.stepd.step import socket_path
 from fairbank.wlm.stepd.step_daemon import serve_step
-from fairbank.wlm.stepd.task import reset_signals
 
 MODULE = "fairbank.wlm.stepd.launcher"
 REQUEST_MAX = 4_096

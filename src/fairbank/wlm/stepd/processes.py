@@ -108,8 +108,9 @@ def oom_kills(group: str) -> int:
     """
     for name in ("memory.events", "memory.oom_control") if group else ():
         try:
-            with open(f"{group}/{name}", encoding="ascii") as file:
-                return sum(int(line.split()[1]) for line in file if line.startswith("oom_kill "))
+            with open(f"{group}/{name}", "rb", buffering=0) as file:
+                lines = file.read().splitlines()
+            return sum(int(line.split()[1]) for line in lines if line.startswith(b"oom_kill "))
         except OSError:
             continue
     return 0

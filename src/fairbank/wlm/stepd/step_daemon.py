@@ -30,6 +30,7 @@ from fairbank.wlm.stepd.processes import (
     start_time,
 )
 from fairbank.wlm.stepd.request_socket import RequestSocket
+from fairbank.wlm.stepd.signals import NUMBERS, reset_signals
 from fairbank.wlm.stepd.step import (
     FAILURE_MAX,
     LOG,
@@ -44,13 +45,7 @@ from fairbank.wlm.stepd.step import (
 )
 from fairbank.wlm.stepd.streams import StepStreams
 from fairbank.wlm.stepd.suspension import EndTime, Suspension
-from fairbank.wlm.stepd.task import (
-    JOB_FAULT_CODE,
-    empty_files,
-    read_environment,
-    reset_signals,
-    shared_files,
-)
+from fairbank.wlm.stepd.task import JOB_FAULT_CODE, empty_files, read_environment, shared_files
 from fairbank.wlm.stepd.task_programs import exit_code, run_epilogs
 from fairbank.wlm.stepd.task_starts import TaskStarts
 
@@ -135,8 +130,8 @@ class StepDaemon:
     def _start(self) -> bool:
         """Start the first task unless it was started before. Return False if it was.
 
-        It waits until it is on the disk: after a crash it can be found, and the others by the mark
-        in their environment.
+        It waits until it is written down: when this process is killed, it can be found, and the
+        others by the mark in their environment.
         """
         tasks = self._step.all_tasks
         step = self._step._replace(shared=shared_files(tasks))
@@ -154,7 +149,7 @@ class StepDaemon:
         self._started = time.monotonic()
         self._end_time = EndTime(self._suspension, step.seconds, self._started)
         self._warnings = LimitWarnings()
-        self._first = first = next(iter(self._running))
+        first = next(iter(self._running))
         start = StepStart(boot_id(), os.getpid(), start_time(os.getpid()), first, start_time(first))
         may_start = claim_start(self._directory, start)
         if may_start:
@@ -350,7 +345,7 @@ class StepDaemon:
                 tasks = sorted(task for task in running if task[0] >= first)
                 return {"tasks": tasks[:_ANSWER_TASKS]}
             case {"kind": "signal", "number": int(number), "only_script": bool(only_script)} if (
-                number in signal.valid_signals()
+                number in NUMBERS
             ):
                 if number in (signal.SIGTERM, signal.SIGKILL):
                     self._announce("")
@@ -384,7 +379,6 @@ class StepDaemon:
 
     def _state(self, now: float) -> Mapping[str, Any]:
         return {
-            "script": self._first,
             "seconds_left": self._end_time.seconds_left(now),
             "kill_seconds": now - self._killed_at if self._killed_at else 0.0,
             "cpu_seconds": _cpu_seconds(),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -36,6 +35,7 @@ from fairbank.wlm.protocol.frames import (
     encode_frame,
 )
 from fairbank.wlm.stepd.poller import READ, WRITE, Poller
+from fairbank.wlm.stepd.signals import NUMBERS
 from fairbank.wlm.stepd.step_input import TaskInput
 from fairbank.wlm.stepd.stream_log import StreamLog, TaskOutput
 
@@ -322,7 +322,7 @@ class StepStreams:
             case _ if frame.kind == INPUT and reader.has_input:
                 reader.has_input = bool(frame.body)  # another one may give it to a terminal
                 self._input.take(frame.body)
-            case _ if frame.kind == SIGNAL and frame.number in signal.valid_signals():
+            case _ if frame.kind == SIGNAL and frame.number in NUMBERS:
                 self._send_signal(frame.number)
             case _ if frame.kind == WINDOW_SIZE and len(frame.body) == SIZE.size:
                 self._input.resize(*SIZE.unpack(frame.body))
@@ -405,13 +405,17 @@ class StepStreams:
     # ------------------------------------------------------------------ end
 
     def finish(self) -> None:
-        """Read what the tasks have left in their pipes. No process of the step is left."""
+        """Read what the tasks have left in their pipes, and send what sruns take of it now.
+
+        No process of the step is left.
+        """
         for output in self._outputs.values():
             while output.is_open and not output.held and self._read_output(output):
                 pass
             if output.is_open and not output.held:  # a process of another step has it
                 self._close_output(output)
         self._is_finished = True
+        self._send_all()
 
     def drain(self) -> None:
         """Send what is left, until all sruns have everything, or none comes any more.
@@ -420,8 +424,7 @@ class StepStreams:
         """
         ends = time.monotonic() + DRAIN_SECONDS
         while self.is_wanted:
-            for reader in list(self._readers.values()):
-                self._send(reader)
+            self._send_all()
             now = time.monotonic()
             if self._readers:
                 ends = now + DRAIN_SECONDS
@@ -430,10 +433,16 @@ class StepStreams:
             self._poller.wait(_LOOK_MILLISECONDS)
             self.act(time.monotonic())
 
+    def _send_all(self) -> None:
+        for reader in list(self._readers.values()):
+            self._send(reader)
+
     @property
     def is_wanted(self) -> bool:
-        """True if an srun is connected, or should connect to learn what it does not know yet."""
-        if self._readers or (self._has_srun and not self._was_attached):
+        """True if an srun has not got everything, or should connect to learn what none knows."""
+        if any(one.unsent or not one.is_finished for one in self._readers.values()):
+            return True
+        if self._has_srun and not self._was_attached:
             return True
         return any(one.shown < one.log.end or one.held for one in self._outputs.values())
 

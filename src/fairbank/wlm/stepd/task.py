@@ -6,13 +6,13 @@ import errno
 import fcntl
 import os
 import resource
-import signal
 import struct
 import termios
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
+from fairbank.wlm.stepd.signals import set_blocked, set_default_signals
 from fairbank.wlm.stepd.step import ENVIRONMENT, Step, StepTask
 from fairbank.wlm.stepd.streams import StreamEnds
 from fairbank.wlm.stepd.task_programs import run_prologs
@@ -138,7 +138,7 @@ def _prepare(step: Step, task: StepTask, ends: StreamEnds) -> None:
     """Give the process the terminal, directory and files that its script inherits, and signals."""
     if ends.is_terminal and ends.stdin is not None:
         fcntl.ioctl(ends.stdin, termios.TIOCSCTTY, 0)
-    unblock_signals()
+    set_blocked(())
     os.umask(step.umask)
     try:
         os.chdir(step.directory)
@@ -186,24 +186,6 @@ def _show_cpus(environment: Mapping[bytes, bytes], local: int, rank: int) -> Non
     node = os.fsdecode(environment.get(b"SLURMD_NODENAME", b""))
     line = f"cpu-bind=MASK - {node}, task {rank:2} {local:2} [{os.getpid()}]: mask 0x{mask:x} set\n"
     os.write(2, line.encode(errors="surrogateescape"))
-
-
-def reset_signals() -> None:
-    """Give all signals their defaults, and let them come."""
-    set_default_signals()
-    # After the defaults: a pending signal would be ignored, and so lost.
-    unblock_signals()
-
-
-def set_default_signals() -> None:
-    """Give all signals their defaults: Python ignores SIGPIPE, for example, and children would."""
-    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        with suppress(OSError):  # some numbers belong to the C library
-            signal.signal(number, signal.SIG_DFL)
-
-
-def unblock_signals() -> None:
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def shared_files(tasks: Sequence[StepTask]) -> list[str]:

@@ -6,6 +6,7 @@ import os
 import signal
 from collections import deque
 
+from fairbank.wlm.stepd.signals import block_all, set_blocked
 from fairbank.wlm.stepd.step import Step
 from fairbank.wlm.stepd.streams import StreamEnds
 from fairbank.wlm.stepd.task import open_streams, run_task
@@ -37,18 +38,18 @@ class TaskStarts:
         ours, ends = open_streams(self._step, local, task)
         # The new process ignores signals as this one does, until it gives them their defaults.
         # Blocked until then, they stay pending; the kernel would discard those that it ignores.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        mask = block_all()
         try:
             pid = os.fork()
         except OSError:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            set_blocked(mask)
             _close(ours, ends)
             raise
         if pid == 0:
             os.close(self._go)
             signal.set_wakeup_fd(-1)
             run_task(self._step, local, task, ends, self._directory, self._go_read, self._failure)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        set_blocked(mask)
         self._tasks.popleft()
         _close(ends)
         return pid, task.rank, ours
