@@ -55,7 +55,7 @@ class SimulatedNode:
         if isinstance(message, StartJob) and message.run not in self._runs:
             self._runs.add(message.run)
             self._running.append((self, message.run))
-            connection.send(RunStatus(run=message.run, state="running", script=1))
+            connection.send(RunStatus(run=message.run, state="running"))
         elif isinstance(message, EndJob) and message.seconds == 0:
             self.end(message.run)
 

@@ -404,7 +404,8 @@ def test_process_that_cannot_be_killed_is_reported_and_the_run_goes_on(
     options = {"sample_seconds": 0.05, "unkillable_timeout": 0.1}
     node = start_node(unkillable_program=str(path), **options)
     run = node.submit("exec sleep 600", append=True)
-    script = node.controller.wait(run, "running").script
+    node.controller.wait(run, "running")
+    script = node.step(run).script
     (freezer / "cgroup.procs").write_text(str(script))
     (freezer / "freezer.state").write_text("FROZEN")
     node.controller.end(run, "cancelled")

@@ -41,7 +41,7 @@ def test_job_runs_on_while_the_node_daemon_is_away(node: RunningNode) -> None:
     node.restart()
     assert node.step(run) == step
     (status,) = node.controller.registration.runs
-    assert (status.state, status.script) == ("running", step.script)
+    assert status.state == "running"
     go(node)
     end = outcome(node.controller.wait(run, "finished"))
     assert (end.cause, end.status) == ("exit", 0)
@@ -240,6 +240,11 @@ def test_runs_of_another_boot_are_node_failures(node: RunningNode) -> None:
     runs = [Run("test", number, 1) for number in (1, 2)]
     for run in runs:
         store.put(StoredRun(run=run, boot_id="another"))
+        directory = node.directories.path(run)
+        (directory / "steps" / "0").mkdir(parents=True)
+        for damaged in (directory, directory / "steps" / "0"):
+            (damaged / "started").touch()
+            (damaged / "ended").touch()
     store.close()
     node.start()
     for run in runs:

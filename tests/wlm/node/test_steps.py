@@ -25,7 +25,7 @@ from fairbank.wlm.protocol.messages import (
     Registration,
     TaskStart,
 )
-from fairbank.wlm.stepd.step import read_start
+from fairbank.wlm.stepd.step import read_start, read_step
 from tests.support.conditions import wait_until
 from tests.wlm.node.running_node import RunningNode
 from tests.wlm.stepd.reader import Reader
@@ -55,6 +55,19 @@ def test_step_runs_beside_the_script(node: RunningNode, run: Run) -> None:
     end = node.controller.wait_for_step(run, 0)
     assert (end.cause, end.status) == ("exit", 7 << 8)
     assert "finished" not in node.controller.states(run)
+
+
+def test_step_of_a_run_without_a_script_has_the_time_limit_of_the_run(node: RunningNode) -> None:
+    """It may come before the process that holds the run."""
+    start = node.job(b"", arguments=("/bin/sleep", "600"), output="/dev/null", seconds=900)
+    node.controller.ask(start, Accepted)
+    node.start_step(start.run, "exec sleep 600")
+    seconds = read_step(str(node.directories.step_path(start.run, 0))).seconds
+    assert seconds == pytest.approx(900, abs=60)
+    node.controller.end(start.run, "cancelled")
+    node.controller.wait(start.run, "finished")
+    states = node.controller.states(start.run)
+    assert states == ["starting", "running", "epilog", "finished"]
 
 
 def test_repeated_start_of_a_step_starts_nothing_more(node: RunningNode, run: Run) -> None:

@@ -48,7 +48,7 @@ DEPTH_MAX = 16
 RUN = Run("test", 7, 1_795_000_000, 1)
 USAGE = RunUsage(cpu_seconds=1.5, virtual_max_kib=2)
 END = RunOutcome(cause="exit", status=256, ended=1.0, usage=USAGE)
-STATUS = RunStatus(run=RUN, state="finished", script=7, end=END, epilog_status=0)
+STATUS = RunStatus(run=RUN, state="finished", end=END, epilog_status=0)
 EXAMPLES = [
     Hello(versions=(1, 2), role="controller", name="c"),
     ErrorMessage(kind="NotFound", message="m", field=None, remedy="r"),

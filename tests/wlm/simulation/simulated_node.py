@@ -149,7 +149,7 @@ class SimulatedNode:
         run.began = self._loop.time()
         used = sum(other.cpus for other in self.runs.values() if other.has_processes)
         assert used <= CPUS, f"W1: {used} processors of {self.name} are used"
-        self._change(run, "running", script=1)
+        self._change(run, "running")
         self._arm(run, run.start.seconds)
         seconds, status = run.script
         self._loop.call_later(seconds, lambda: self._end(run, "exit", status))

@@ -78,12 +78,13 @@ class NodeRun:
     def __init__(self, stored: StoredRun, context: NodeContext) -> None:
         self._stored, self._context = stored, context
         self.directory = context.directories.path(stored.run)
-        start = read_start(str(self.directory))
-        state: RunState = "running" if start else "prolog"
+        # The host may have gone down before files of an earlier boot were on its disk.
+        is_of_boot = stored.boot_id == context.boot_id
+        has_started = is_of_boot and read_start(str(self.directory)) is not None
+        state: RunState = "running" if has_started else "prolog"
         self.status = RunStatus(
             run=stored.run,
             state="finished" if stored.end else state,
-            script=start.script if start else None,
             end=stored.end,
             epilog_status=stored.epilog_status,
         )
@@ -105,12 +106,14 @@ class NodeRun:
 
     # ------------------------------------------------------------------ from start to end
 
-    async def start(self) -> None:
-        """Bring a new run to its end."""
+    async def start(self, *, has_script: bool) -> None:
+        """Bring a new run to its end. One without a script here has a program that only waits."""
         end = await self._run_prolog()
         if end is None:
             self._change("starting")
-            end = await self._script.launch(self._context.launcher, self._note_running)
+            end = await self._script.launch(
+                self._context.launcher, self._note_running, waits_for_tasks=has_script
+            )
         await self._finish(end)
 
     async def resume(self) -> None:
@@ -133,9 +136,10 @@ class NodeRun:
             await end_orphans(self.directory, None, self._context.settings.kill_wait)  # an Epilog
             await self._finish(end)
 
-    def _note_running(self, script: int) -> None:
+    def _note_running(self) -> None:
         self._begun.set()
-        self._change("running", script=script)
+        if self.status.state != "running":
+            self._change("running")
 
     async def _run_prolog(self) -> RunOutcome | None:
         """Run the Prolog. Return the end of the run if it must not start then."""

@@ -304,7 +304,7 @@ class NodeServer:
             text = f"node {self._hosted.name} cannot store the start: {error}"
             raise Unavailable(text, remedy="free disk space under its spool directory") from error
         self._runs[start.run] = run = NodeRun(stored, context)
-        self._start_task(run.start())
+        self._start_task(run.start(has_script=bool(start.script)))
 
     def _forget(self, run: Run) -> None:
         known = self._runs.get(run)

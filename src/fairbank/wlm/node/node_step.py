@@ -44,7 +44,7 @@ class NodeStep:
         else:
             self._finish(await self.process.follow(self._note_running))
 
-    def _note_running(self, pid: int) -> None:
+    def _note_running(self) -> None:
         self._notify(self.status)
 
     def _finish(self, end: RunOutcome) -> None:

@@ -55,22 +55,30 @@ class StepProcess:
     # ------------------------------------------------------------------ from start to end
 
     async def launch(
-        self, launcher: LauncherProcess, note_running: Callable[[int], None]
+        self,
+        launcher: LauncherProcess,
+        note_running: Callable[[], None],
+        *,
+        waits_for_tasks: bool = True,
     ) -> RunOutcome:
         """Start the step daemon, and return how the step ended.
 
         Args:
             launcher: forks the step daemon.
-            note_running: called when all tasks are executed, with the process id of the first.
+            note_running: called when all tasks are executed.
+            waits_for_tasks: False: it is called before, too, as soon as there is a step daemon.
         """
         try:
             await launcher.launch(self._directory)
         except LaunchFailed as error:
             if self.has_never_started():
                 return self.end_without_daemon("launch", error.message)
+        else:
+            if not waits_for_tasks:
+                note_running()
         return await self.follow(note_running)
 
-    async def follow(self, note_running: Callable[[int], None]) -> RunOutcome:
+    async def follow(self, note_running: Callable[[], None]) -> RunOutcome:
         """Wait for the end of the step daemon, and return how the step ended."""
         connection = await StepConnection.open(self._directory)
         is_running = connection is not None and await self._connect(connection, note_running)
@@ -84,27 +92,25 @@ class StepProcess:
             connection.close()
         if (end := read_end(str(self._directory))) is not None:
             if end.status is not None and start is not None and not is_running:
-                note_running(start.script)  # it ended at once
+                note_running()  # it ended at once
             return self._outcome(end)
         await end_orphans(self._directory, start, self._kill_wait)
         return self.end_without_daemon(
             "step_daemon_killed", "the step daemon was killed, and its processes were ended"
         )
 
-    async def _connect(
-        self, connection: StepConnection, note_running: Callable[[int], None]
-    ) -> bool:
+    async def _connect(self, connection: StepConnection, note_running: Callable[[], None]) -> bool:
         """Wait until the tasks are executed, and send requests from then on.
 
         Return False if the step has ended.
         """
         try:
-            state = await connection.request(kind="state", wait=None)
+            await connection.request(kind="state", wait=None)
         except Unavailable:
             return False  # the end is read
         self._start = read_start(str(self._directory))
         self._connection, self._begun = connection, time.monotonic()
-        note_running(state["script"])
+        note_running()
         for number in self.signals:
             with suppress(Unavailable):
                 await self.signal(number, only_script=False)
@@ -201,10 +207,19 @@ class StepProcess:
     async def seconds_left(self) -> float | None:
         """Return the time until the time limit; None if there is no limit, or nothing runs."""
         if self._connection is None:
-            return None
+            return self._requested_seconds()
         state = await self._connection.request(kind="state", wait=None)  # a start needs the time
         left: float | None = state["seconds_left"]
         return left
+
+    def _requested_seconds(self) -> float | None:
+        """Return the time limit that a step daemon will have which does not take requests yet."""
+        if self.end_request is not None:
+            return self.end_request[0]
+        try:
+            return read_step(str(self._directory)).seconds
+        except OSError:  # it ends just now
+            return None
 
     @property
     def is_connected(self) -> bool:

@@ -296,15 +296,14 @@ class StepStatus(Message, frozen=True, kw_only=True):
 class RunStatus(Message, frozen=True, kw_only=True):
     """State of a run on a node.
 
-    Prolog, starting, running, epilog (no process is left, `end` is known), finished. `script` is
-    the process id of the batch script. `unkillable` are the processes that SIGKILL has not ended
-    within UnkillableStepTimeout. `epilog_status` is that of wait(2). The node must be drained if
-    there are unkillable processes, if that status is not 0, and after the end cause "prolog".
+    Prolog, starting, running, epilog (no process is left, `end` is known), finished. `unkillable`
+    are the processes that SIGKILL has not ended within UnkillableStepTimeout. `epilog_status` is
+    that of wait(2). The node must be drained if there are unkillable processes, if that status is
+    not 0, and after the end cause "prolog".
     """
 
     run: Run
     state: RunState
-    script: int | None = None
     unkillable: tuple[int, ...] = ()
     end: RunOutcome | None = None
     epilog_status: int | None = None

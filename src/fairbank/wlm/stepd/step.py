@@ -2,7 +2,7 @@
 
 Each step has a directory with the mode 0700. The node daemon writes the files `step` and
 `environment` there before it asks for the step. The launcher creates the socket, and the step
-daemon writes `started` and `ended`.
+daemon writes `started` and `ended`. They must outlive its processes, not a crash of the host.
 """
 
 from __future__ import annotations
@@ -189,7 +189,6 @@ def claim_start(directory: str, start: StepStart) -> bool:
         return False
     finally:
         os.unlink(temporary)
-    _sync(directory)
     return True
 
 
@@ -218,7 +217,6 @@ def store_end(directory: str, end: StepEnd) -> None:
     path = os.path.join(directory, ENDED)
     _write(path + _SUFFIX, json.dumps(end._asdict()).encode().ljust(_END_BYTES))
     os.rename(path + _SUFFIX, path)
-    _sync(directory)
 
 
 @contextmanager
@@ -246,14 +244,5 @@ def _write(path: str, content: bytes) -> None:
     file = _open(path)
     try:
         os.write(file, content)
-        os.fsync(file)
     finally:
         os.close(file)
-
-
-def _sync(directory: str) -> None:
-    folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
