@@ -30,6 +30,8 @@ from fairbank.wlm.commands import program
 _BACKLOG = 128  # commands that are started at once
 _CLIENT_SECONDS = 10.0
 """Longest wait for each message of a client."""
+_QUIET_MILLISECONDS = 30
+"""Wait for a client before memory is copied: many commands at once have no time for that."""
 _PAUSE_SECONDS = 0.1
 """Pause after a fork that failed."""
 _LATER_MODULES = ("job_submission", "steps.background", "steps.multi_prog", "steps.srun")
@@ -46,6 +48,7 @@ _MESSAGE_MAX = 4_096  # of as many numbers
 _MADV_POPULATE_WRITE = 23  # of linux/mman.h
 _libc = ctypes.CDLL(None)
 _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+_SIGNALS = signal.valid_signals()
 _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 
 
@@ -114,10 +117,11 @@ def _wait_for_client(listener: socket.socket, server: int) -> None:
         server: writing end of a pipe to the server.
     """
     identity = _identity("self", _status("self"))
-    _copy_memory()
     poller = select.poll()
     poller.register(listener, select.POLLIN)
     poller.register(server, 0)  # an error comes without a request: the server has ended
+    if not poller.poll(_QUIET_MILLISECONDS):
+        _copy_memory()
     if server in dict(poller.poll()):
         return
     connection, _ = listener.accept()
@@ -140,7 +144,7 @@ def _copy_memory() -> None:
 def _reset_signals() -> None:
     """Handle signals as a new Python does: the server may have been started with some ignored."""
     kept = {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ}
-    for number in signal.valid_signals() - kept:
+    for number in _SIGNALS - kept:
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -283,7 +287,7 @@ def _identity(pid: int | str, status: Mapping[str, str]) -> list[str]:
 def _signals(mask: str) -> set[int]:
     """Return the numbers of a mask of signals in /proc/PID/status, without those of libc."""
     bits = int(mask, 16)
-    return {number for number in signal.valid_signals() if bits >> (number - 1) & 1}
+    return {number for number in _SIGNALS if bits >> (number - 1) & 1}
 
 
 def _end_with_client(connection: socket.socket) -> None:
