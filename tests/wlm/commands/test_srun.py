@@ -52,8 +52,11 @@ def test_job_whose_nodes_have_not_begun_is_no_allocation_yet(
             wait_until(configured, "nodes for the job")
             (number,) = configured()
             early = requests.wait_for_start(controller, number, 0.6)
+            # That of srun waits on the nodes for their begin.
+            step = requests.find_step(controller, str(number), 0)
     out, err = process.communicate(timeout=60)
     assert (early.state, early.environment) == ("CONFIGURING", {})
+    assert step.state == "RUNNING"
     assert (process.returncode, out, err) == (0, "", "")
 
 
@@ -94,8 +97,10 @@ def test_job_is_completed_after_the_step_that_its_srun_names(
     (number,) = cluster.busy_jobs()
     with Controller(cluster.directory) as controller, ThreadPoolExecutor(1) as thread:
         end = thread.submit(requests.complete, controller, int(number), 0, step=0)
+        process.send_signal(signal.SIGSTOP)  # its own request would come first
         (shell.directory / "go").write_text("go on\n")
         end.result(60)
+    process.send_signal(signal.SIGCONT)
     process.communicate(timeout=60)
     lines = shell.run("sacct", "-n", "-P", "-j", number, "-o", "jobid,state,exitcode")[1]
     assert lines == [f"{number}|COMPLETED|0:0", f"{number}.0|FAILED|3:0"]

@@ -271,6 +271,32 @@ def test_step_of_a_configuring_job_waits_until_its_script_runs() -> None:
     assert ranks(world.step(job)) == {"n0": (0,)}
 
 
+def test_early_step_waits_for_the_bank_alone() -> None:
+    world = World(socket="agent")
+    job = world.submit(nodes=1)
+    assert isinstance(world.step(job, is_early=True), Conflict)
+    world.settle()
+    refused = world.step(job, is_early=True)
+    assert isinstance(refused, Unavailable)
+    world.answer_prologs()
+    step = world.step(job, is_early=True, key="own")
+    assert world.job(job).state.shown == "CONFIGURING"
+    assert world.step(job, is_early=True, key="own") == step
+    world.begin_all()
+    world.end_step(step, "n0")
+    assert ended(world, step).state == "COMPLETED"
+
+
+def test_early_step_ends_with_a_job_that_does_not_begin() -> None:
+    world = World()
+    job = world.submit(nodes=1)
+    world.settle()
+    world.answer_prologs()
+    step = world.step(job, is_early=True)
+    world.request(ev.CancelJob(named(job)))
+    assert ended(world, step).state == "CANCELLED"
+
+
 def test_step_waits_until_its_nodes_are_connected() -> None:
     world, job = world_with_job()
     world.event(ev.NodeDisconnected("n1"))

@@ -67,7 +67,11 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "step-state": {"job": 7, "step": 0},
     "end-step": {"job": 7, "step": 0, "signal": 2},
-    "wait-start": {"job": 7, "within": 0.5},
+    "wait-start": {
+        "job": 7,
+        "within": 0.5,
+        "step": {"request": "create-step", "version": 1, "job": 7, "directory": "/"},
+    },
     "complete": {"job": 7, "status": 256},
     "own": {"job": 7},
     "processes": {"job": "7_1"},

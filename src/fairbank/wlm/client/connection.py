@@ -31,6 +31,8 @@ from fairbank.wlm.protocol.frames import (
 )
 
 SOCKET = "controller.sock"
+VERSION = 1
+"""Version of the requests."""
 ANSWER_SECONDS = 60.0
 _CONNECT_TIMEOUT = struct.pack("@ll", int(ANSWER_SECONDS), 0)
 _SIGNAL_SECONDS = 1.0
@@ -109,7 +111,7 @@ class Controller:
         is no controller, or the connection was lost, and the FairbankError that refuses it.
         """
         self._number = self._number % NUMBER_MAX + 1
-        content = {"request": name, "version": 1, **fields}
+        content = {"request": name, "version": VERSION, **fields}
         try:
             body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
             frame = encode_frame(Frame(REQUEST, self._number, body))

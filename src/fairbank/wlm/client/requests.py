@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairbank.core.errors import FairbankError
-from fairbank.wlm.client.connection import ANSWER_SECONDS, Controller, error_of
+from fairbank.wlm.client.connection import ANSWER_SECONDS, VERSION, Controller, error_of
 
 Filter = Mapping[str, Any]
 """What rows or jobs must have: `users`, `partitions`, `states`, ..., each a list of names."""
@@ -108,11 +108,15 @@ class FoundStep(NamedTuple):
 
 
 class AwaitedJob(NamedTuple):
-    """State of a job that was waited for; its `environment` when it runs, else empty."""
+    """State of a job that was waited for; its `environment` when it runs, else empty.
+
+    `step` is that which was requested with the wait, if it is created.
+    """
 
     state: str
     reason: str
     environment: Mapping[str, str]
+    step: StartedStep | None = None
 
 
 class JobResult(NamedTuple):
@@ -141,11 +145,21 @@ def submit(controller: Controller, job: JobToSubmit) -> SubmissionAnswer:
     return SubmissionAnswer(**controller.request("submit", **{**job._asdict(), **coded}))
 
 
-def wait_for_start(controller: Controller, job: int, seconds: float | None = None) -> AwaitedJob:
-    """Wait until a job runs or has ended, at most for some seconds; None: as long as it takes."""
+def wait_for_start(
+    controller: Controller, job: int, seconds: float | None = None, step: StepToStart | None = None
+) -> AwaitedJob:
+    """Wait until a job runs or has ended, at most for some seconds; None: as long as it takes.
+
+    `step` is created when it starts.
+    """
     # The answer may come a moment after the time is over.
     silence = None if seconds is None else seconds + ANSWER_SECONDS
-    return AwaitedJob(**controller.request("wait-start", seconds=silence, job=job, within=seconds))
+    wanted = None
+    if step is not None:
+        wanted = {"request": "create-step", "version": VERSION, **_step_fields(job, step)}
+    answer = controller.request("wait-start", seconds=silence, job=job, within=seconds, step=wanted)
+    created = answer.pop("step")
+    return AwaitedJob(**answer, step=None if created is None else _started_step(job, created))
 
 
 def complete(controller: Controller, job: int, status: int, step: int | None = None) -> None:
@@ -158,9 +172,15 @@ def create_step(controller: Controller, job: int, step: StepToStart) -> StartedS
 
     Unavailable with the field `busy`: it must wait, such as for the cores that other steps have.
     """
+    return _started_step(job, controller.request("create-step", **_step_fields(job, step)))
+
+
+def _step_fields(job: int, step: StepToStart) -> dict[str, Any]:
     environment = b2a_base64(b"\0".join(step.environment), newline=False).decode()
-    fields = {**step._asdict(), "environment": environment}
-    answer = controller.request("create-step", job=job, **fields)
+    return {**step._asdict(), "job": job, "environment": environment}
+
+
+def _started_step(job: int, answer: Mapping[str, Any]) -> StartedStep:
     nodes = [StepNode(**node) for node in answer["nodes"]]
     return StartedStep(job, answer["step"], nodes)
 

@@ -197,13 +197,17 @@ class CoreRunner:
             if number in self._waiting:  # the waiting command was killed
                 self._waiting[number].discard(end)
 
-    async def job_start(self, number: int) -> WlmJob:
-        """Return a job when it runs, or has ended. Raises NotFound."""
+    async def job_start(self, number: int, *, is_early: bool = False) -> WlmJob:
+        """Return a job when it runs, or has ended. Raises NotFound.
+
+        `is_early`: return it as soon as its start is sent to its nodes.
+        """
         while True:
             job = self.state.jobs.get(number)
             if job is None:
                 raise unknown("job", number)
-            if job.state in BEGUN or job.state.has_ended:
+            is_sent = is_early and job.active_run is not None and job.active_run.is_allowed
+            if is_sent or job.state in BEGUN or job.state.has_ended:
                 await self.committed()
                 return job
             change: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -218,11 +218,15 @@ class PingRequest(CommandRequest, frozen=True, tag="ping"):
 class WaitStartRequest(CommandRequest, frozen=True, tag="wait-start"):
     """Wait for the start of a job, at most `within` some seconds; null: as long as it takes.
 
-    Answer: its `state` and `reason`, and when it runs the `environment` of its first node.
+    Answer: its `state` and `reason`, and when it runs the `environment` of its first node. With the
+    request of a `step`, that is created as soon as the job has its nodes, and gets the variables of
+    the job. Then the answer has the `step` as that to `create-step`. It is null if the step could
+    not be created; that request says why.
     """
 
     job: int
     within: Annotated[float, msgspec.Meta(ge=0, le=86_400)] | None = None
+    step: CreateStepRequest | None = None
 
 
 class CompleteRequest(CommandRequest, frozen=True, tag="complete"):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 
 from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.core.submission.gpus import VARIABLES
@@ -22,6 +23,10 @@ _QUIET_SECONDS = 0.5
 _ENDED = "CANCELLED TIMEOUT FAILED NODE_FAIL OUT_OF_MEMORY DEADLINE PREEMPTED COMPLETED".split()
 
 
+StepWith = Callable[[Mapping[str, str]], requests.StepToStart]
+"""Function that returns a step whose environment has some more variables."""
+
+
 class Revoked(Exception):
     """Allocation that ended before its command began; it was said why."""
 
@@ -29,21 +34,26 @@ class Revoked(Exception):
 class InteractiveJob:
     """Job of srun or salloc without a script, from its submission to its end.
 
-    `number` is that of a job that this process has to end; 0: there is none. `step` is that
-    whose end the controller must know first: the end of the job would hide it.
+    `number` is that of a job that this process has to end; 0: there is none. `created` is the
+    step that was created when it started. `step` is that whose end the controller must know first:
+    the end of the job would hide it.
     """
 
     def __init__(self, controller: Controller, name: str) -> None:
         """Begin without a job. `name` is srun or salloc, for messages."""
         self._controller, self._name = controller, name
         self.number = 0
+        self.created: requests.StartedStep | None = None
         self.step: int | None = None
 
-    def allocate(self, line: SubmissionWords, *, has_command: bool) -> dict[str, str]:
+    def allocate(
+        self, line: SubmissionWords, step_with: StepWith | None = None, *, has_command: bool
+    ) -> dict[str, str]:
         """Submit a job and wait for its nodes. Return the variables of its steps.
 
         Args:
             line: the command line.
+            step_with: function that returns the step to create when the job starts.
             has_command: a command or a shell gets the nodes, as that of salloc; else srun has a
                 step.
 
@@ -52,10 +62,16 @@ class InteractiveJob:
         """
         job = job_to_submit("salloc" if has_command else "srun", line, script=b"")
         is_quiet = "quiet" in job.options
+        own = {"SLURM_SUBMIT_DIR": job.directory, "SLURM_SUBMIT_HOST": job.host}
+        if "ntasks-per-node" in job.options:
+            own["SLURM_NTASKS_PER_NODE"] = job.options["ntasks-per-node"]
+        if has_command:  # srun has a step with its own options
+            own |= {VARIABLES[one]: job.options[one] for one in VARIABLES if one in job.options}
+        step = None if step_with is None else step_with(own)
         try:
             with held_signals():
                 self.number = requests.submit(self._controller, job).job
-            started = self._wait(job, is_quiet=is_quiet, has_command=has_command)
+            started = self._wait(job, step, is_quiet=is_quiet, has_command=has_command)
         except KeyboardInterrupt:
             if self.number:
                 self._cancel()
@@ -77,18 +93,19 @@ class InteractiveJob:
             raise Revoked
         if has_command and not is_quiet:
             self._say(f"Granted job allocation {self.number}")
-        own = {"SLURM_SUBMIT_DIR": job.directory, "SLURM_SUBMIT_HOST": job.host}
-        if "ntasks-per-node" in job.options:
-            own["SLURM_NTASKS_PER_NODE"] = job.options["ntasks-per-node"]
-        if has_command:  # srun has a step with its own options
-            own |= {VARIABLES[one]: job.options[one] for one in VARIABLES if one in job.options}
+        self.created = started.step
         return {**started.environment, **own}
 
     def _wait(
-        self, job: requests.JobToSubmit, *, is_quiet: bool, has_command: bool
+        self,
+        job: requests.JobToSubmit,
+        step: requests.StepToStart | None,
+        *,
+        is_quiet: bool,
+        has_command: bool,
     ) -> requests.AwaitedJob:
         """Wait until the job runs or has ended, at most as long as --immediate says."""
-        started = self._wait_for_start(_QUIET_SECONDS)
+        started = self._wait_for_start(_QUIET_SECONDS, step)
         if started.environment or started.state in _ENDED:
             return started
         limit = job.options.get("immediate")
@@ -97,15 +114,16 @@ class InteractiveJob:
             if has_command:
                 self._say(f"Pending job allocation {self.number}")
             self._say(f"job {self.number} queued and waiting for resources")
-        started = self._wait_for_start(None if limit is None else float(limit))
+        started = self._wait_for_start(None if limit is None else float(limit), step)
         if started.environment and is_pending and not is_quiet:
             self._say(f"job {self.number} has been allocated resources")
         return started
 
-    def _wait_for_start(self, seconds: float | None) -> requests.AwaitedJob:
-        return persist(
-            self._name, lambda: requests.wait_for_start(self._controller, self.number, seconds)
-        )
+    def _wait_for_start(
+        self, seconds: float | None, step: requests.StepToStart | None
+    ) -> requests.AwaitedJob:
+        wait = partial(requests.wait_for_start, self._controller, self.number, seconds, step)
+        return persist(self._name, wait)
 
     def _cancel(self) -> None:
         """Cancel a job that has not begun."""

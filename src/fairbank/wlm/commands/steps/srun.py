@@ -28,7 +28,7 @@ from fairbank.wlm.commands import job_submission as submission
 from fairbank.wlm.commands.job_environment import job_environment
 from fairbank.wlm.commands.job_options import SubmissionWords, merged_options, variable_options
 from fairbank.wlm.commands.slurm_errors import print_error, print_failure
-from fairbank.wlm.commands.steps.allocation import InteractiveJob, Revoked, tell_end
+from fairbank.wlm.commands.steps.allocation import InteractiveJob, Revoked, StepWith, tell_end
 from fairbank.wlm.commands.steps.background import InBackground
 from fairbank.wlm.commands.steps.ending_signals import (
     ENDING,
@@ -75,17 +75,23 @@ def run_step(line: SubmissionWords) -> int:
         if requested_tasks(values) is None:  # those of the job and of the step
             options["ntasks"] = str(len(programs))
             line = line._replace(options={**line.options, "ntasks": options["ntasks"]})
+    files = _take_files(options)
+    step_with = partial(
+        _requested_step, line, programs, options, values, files["input"], os.urandom(8).hex()
+    )
     with Controller() as controller, handled_signals(ENDING, interrupt):
         if "jobid" in values:
             submission.print_warnings("srun", options, values)
             if "quiet" not in options:
                 _print_ignored_count(values)
-            return _run(controller, line, programs, options, values)
+            return _run(controller, files, step_with, options, values)
         job, code = InteractiveJob(controller, "srun"), 1
+        # A file that is missing starts no task, so it is opened before the step is created.
+        early = None if files["input"] else step_with
         try:
-            os.environ.update(job.allocate(line, has_command=False))
+            os.environ.update(job.allocate(line, early, has_command=False))
             own = {**values, "jobid": job.number}
-            code = _run(controller, line, programs, options, own, job)
+            code = _run(controller, files, step_with, options, own, job)
         except Revoked:
             return 1
         except InBackground:
@@ -120,28 +126,33 @@ def _programs(path: str, values: Mapping[str, Any]) -> Mapping[int, Sequence[str
     return read_programs(path, tasks or implied, is_fixed=bool(tasks or per_node))
 
 
-def _run(
-    controller: Controller,
-    line: SubmissionWords,
-    programs: Mapping[int, Sequence[str]],
-    options: dict[str, str],
-    values: Mapping[str, Any],
-    job: InteractiveJob | None = None,
-) -> int:
-    """Run the step of a command line. `job` is that which srun has submitted for it."""
+def _take_files(options: dict[str, str]) -> dict[str, str]:
+    """Return the options that name files. Only those whose files the tasks open are left."""
     files = {name: options.pop(name, "") for name in _OWN_FILES}
     for name in _NAMES.values():
         if files[name].lower() == "none":
             options[name] = os.devnull
         elif _OF_TASK.search(files[name]):
             options[name] = files[name]
-    step = _requested_step(line, programs, options, values, files["input"])
+    return files
+
+
+def _run(
+    controller: Controller,
+    files: dict[str, str],
+    step_with: StepWith,
+    options: Mapping[str, str],
+    values: Mapping[str, Any],
+    job: InteractiveJob | None = None,
+) -> int:
+    """Run a step. `files` are those of the command line, `job` is that which srun has submitted."""
     # A file that is missing starts no task, unless its name depends on the step.
     is_known = not ("%" in files["input"] or files["input"].isdecimal())
-    stdin = _input(files["input"]) if is_known and not step.input else None
-    created: list[requests.StartedStep] = []
+    opens_files = bool(_input_of_tasks(files["input"]))  # the tasks do
+    stdin = _input(files["input"]) if is_known and not opens_files else None
+    created = [] if job is None or job.created is None else [job.created]
     try:
-        if not _is_created(controller, step, options, values, created):
+        if not created and not _is_created(controller, step_with({}), options, values, created):
             return 1
         started, symbols = created[0], _symbols(created[0])
         ranks = {name: _rank(text, started) for name, text in files.items()}
@@ -149,7 +160,7 @@ def _run(
         only = {kind: rank for kind, rank in shown.items() if rank is not None}
         files |= {name: "all" for name, rank in ranks.items() if rank is not None}
         descriptors = _descriptors(files, options, symbols)
-        if not (is_known or step.input):
+        if not (is_known or opens_files):
             stdin = _input(expand_pattern(files["input"], symbols, field="--input"))
         code = _follow(controller, started, descriptors, stdin, options, values, only)
     except (KeyboardInterrupt, FairbankError, OSError) as error:
@@ -226,23 +237,37 @@ def _requested_step(
     options: dict[str, str],
     values: Mapping[str, Any],
     input_file: str,
+    key: str,
+    variables: Mapping[str, str],
 ) -> requests.StepToStart:
-    """Return the step of a command line. `input_file` is the text of --input."""
+    """Return the step of a command line.
+
+    Args:
+        line: the command line.
+        programs: those of single ranks.
+        options: options of the step, those of srun itself excepted.
+        values: all options.
+        input_file: the text of --input.
+        key: is of this step alone.
+        variables: are added to the environment.
+    """
     directory = values.get("chdir") or submission.working_directory()
     own = {rank: [_program(words[0], directory), *words[1:]] for rank, words in programs.items()}
+    more = {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
+    environment = {**os.environb, **more}
     return requests.StepToStart(
         options=options,
         arguments=own.get(0) or [_program(line.script or "", directory), *line.arguments],
         programs=own,
         directory=directory,
-        environment=job_environment(os.environb, options.get("export"), from_login=False),
+        environment=job_environment(environment, options.get("export"), from_login=False),
         umask=submission.own_umask(),
         limits={limit: submission.soft_limit(limit) for limit in RESOURCE_LIMITS},
         input=_input_of_tasks(input_file),
         input_rank=int(input_file) if input_file.isdecimal() else None,
         terminal=terminal_size() if "pty" in options else (),
         submit_line=" ".join(("srun", *line.words)),
-        key=os.urandom(8).hex(),
+        key=key,
     )
 
 

@@ -78,7 +78,7 @@ class CommandAnswers:
         self._job_rows = JobRows()
         self._reconfigure, self._shut_down = reconfigure, shut_down
         self._read_accounts = read_accounts
-        steps = StepAnswers(runner, nodes)
+        self._steps = steps = StepAnswers(runner, nodes)
         self._methods: Mapping[type, Callable[[Any, Submitter], Awaitable[Json]]] = {
             cmd.SubmitRequest: self._submit,
             cmd.CancelRequest: self._cancel,
@@ -245,9 +245,11 @@ class CommandAnswers:
         return {"status": await self._runner.job_end(request.job)}
 
     async def _wait_start(self, request: cmd.WaitStartRequest, user: Submitter) -> Json:
-        runner = self._runner
+        runner, step = self._runner, None
         try:
             async with asyncio.timeout(request.within):
+                if request.step is not None:
+                    step = await self._steps.create_at_start(request.step, user)
                 job = await runner.job_start(request.job)
         except TimeoutError:
             job = runner.state.jobs[request.job]
@@ -260,6 +262,7 @@ class CommandAnswers:
             "state": job.state.base if job.state.has_ended else job.state.shown,
             "reason": job.shown_reason(runner.now().wall),
             "environment": variables,
+            "step": step if is_ready else None,
         }
 
     async def _complete(self, request: cmd.CompleteRequest, user: Submitter) -> Json:

@@ -45,10 +45,12 @@ def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
         FairbankError: the job is not running, belongs to another user, or has too little.
     """
     job = _own_job(tx, caller, body.job)
-    if job.state is JobState.CONFIGURING:
+    run = job.active_run
+    if job.state is JobState.CONFIGURING and not (body.is_early and run and run.is_allowed):
         # Its Prolog runs, or its script, of which the node has not reported yet.
         raise Unavailable(f"job {job.name} is being configured", field="busy")
-    job, run = _begun_job(tx, caller, body.job)
+    if run is None:
+        raise _no_steps(job)
     others, key = tx.state.steps_of(run.run), body.step.key
     if key and (known := next((one for one in others if one.request.key == key), None)):
         return known

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
+import msgspec
+
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound, Unavailable
 from fairbank.wlm.controller.commands.job_filter import own_jobs
 from fairbank.wlm.controller.commands.steps.step_requests import build_step
 from fairbank.wlm.controller.commands.submissions import Submitter
 from fairbank.wlm.controller.core_runner import CoreRunner
 from fairbank.wlm.controller.job_owners import process_owner
+from fairbank.wlm.controller.nodes.job_environment import to_entries
 from fairbank.wlm.controller.nodes.node_link import NodeLinks
+from fairbank.wlm.controller.nodes.node_requests import allocation_variables
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.jobs import WlmJob
 from fairbank.wlm.core.steps.step import WlmStep
@@ -28,8 +32,26 @@ class StepAnswers:
     def __init__(self, runner: CoreRunner, nodes: NodeLinks) -> None:
         self._runner, self._nodes = runner, nodes
 
-    async def create_step(self, request: cmd.CreateStepRequest, user: Submitter) -> Json:
+    async def create_at_start(self, request: cmd.CreateStepRequest, user: Submitter) -> Json | None:
+        """Create a step when its job starts. Return None if it cannot be created now.
+
+        Without a Prolog the nodes need not say first that the job has begun.
+        """
+        runner = self._runner
+        job = await runner.job_start(request.job, is_early=not runner.settings.jobs.prolog)
+        variables = to_entries(allocation_variables(runner, job))
+        environment = b"\0".join((request.environment, *variables))
+        request = msgspec.structs.replace(request, environment=environment)
+        try:
+            return await self.create_step(request, user, is_early=True)
+        except FairbankError:
+            return None
+
+    async def create_step(
+        self, request: cmd.CreateStepRequest, user: Submitter, *, is_early: bool = False
+    ) -> Json:
         body = build_step(request, process_owner(user.pid), self._runner.state)
+        body = body._replace(is_early=is_early)
         step = await self._ended_step(request, user) if request.repeated else None
         if step is None:
             step = cast("WlmStep", await self._runner.request(user.caller, body))
