@@ -9,6 +9,7 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
@@ -58,6 +59,28 @@ def test_job_whose_nodes_have_not_begun_is_no_allocation_yet(
     assert (early.state, early.environment) == ("CONFIGURING", {})
     assert step.state == "RUNNING"
     assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_repeated_wait_for_the_start_of_a_job_creates_its_step_once(
+    cluster: SmallCluster, shell: Shell
+) -> None:
+    job = requests.JobToSubmit(b"", {"time": "10"}, str(shell.directory), command="srun")
+    ran = shell.directory / "ran"
+    words = ("/bin/sh", "-c", f"echo $SLURM_JOB_ID >> {ran}")
+    step = requests.StepToStart({}, words, "/", key="own")
+    with Controller(cluster.directory) as controller:
+        number = requests.submit(controller, job).job
+        first = requests.wait_for_start(controller, number, step=step).step
+        assert first is not None
+        state = partial(requests.find_step, controller, str(number), first.step)
+        wait_until(lambda: state().state != "RUNNING", "the end of the step")
+        assert state().state == "COMPLETED"
+        repeated = step._replace(repeated=True)
+        again = requests.wait_for_start(controller, number, step=repeated).step
+        requests.complete(controller, number, 0)
+    assert again is not None
+    assert again.step == first.step
+    assert ran.read_text() == f"{number}\n"
 
 
 def test_job_that_ends_before_it_has_begun_is_revoked_although_its_nodes_are_not_cleared(

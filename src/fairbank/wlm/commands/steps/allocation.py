@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 
 from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.core.submission.gpus import VARIABLES
@@ -35,8 +34,9 @@ class InteractiveJob:
     """Job of srun or salloc without a script, from its submission to its end.
 
     `number` is that of a job that this process has to end; 0: there is none. `created` is the
-    step that was created when it started. `step` is that whose end the controller must know first:
-    the end of the job would hide it.
+    step that was created when it started. `has_requested`: it was requested, and may have run
+    although there was no answer. `step` is that whose end the controller must know first: the end
+    of the job would hide it.
     """
 
     def __init__(self, controller: Controller, name: str) -> None:
@@ -44,6 +44,7 @@ class InteractiveJob:
         self._controller, self._name = controller, name
         self.number = 0
         self.created: requests.StartedStep | None = None
+        self.has_requested = False
         self.step: int | None = None
 
     def allocate(
@@ -122,7 +123,11 @@ class InteractiveJob:
     def _wait_for_start(
         self, seconds: float | None, step: requests.StepToStart | None
     ) -> requests.AwaitedJob:
-        wait = partial(requests.wait_for_start, self._controller, self.number, seconds, step)
+        def wait() -> requests.AwaitedJob:
+            wanted = None if step is None else step._replace(repeated=self.has_requested)
+            self.has_requested = step is not None
+            return requests.wait_for_start(self._controller, self.number, seconds, wanted)
+
         return persist(self._name, wait)
 
     def _cancel(self) -> None:

@@ -152,8 +152,10 @@ def _run(
     stdin = _input(files["input"]) if is_known and not opens_files else None
     created = [] if job is None or job.created is None else [job.created]
     try:
-        if not created and not _is_created(controller, step_with({}), options, values, created):
-            return 1
+        if not created:
+            step = step_with({})._replace(repeated=job is not None and job.has_requested)
+            if not _is_created(controller, step, options, values, created):
+                return 1
         started, symbols = created[0], _symbols(created[0])
         ranks = {name: _rank(text, started) for name, text in files.items()}
         shown = {OUTPUT: ranks["output"], ERRORS: ranks["error" if files["error"] else "output"]}

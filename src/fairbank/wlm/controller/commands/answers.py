@@ -249,7 +249,7 @@ class CommandAnswers:
         try:
             async with asyncio.timeout(request.within):
                 if request.step is not None:
-                    step = await self._steps.create_at_start(request.step, user)
+                    step = await self._steps.create_at_start(request.job, request.step, user)
                 job = await runner.job_start(request.job)
         except TimeoutError:
             job = runner.state.jobs[request.job]

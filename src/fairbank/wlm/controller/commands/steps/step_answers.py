@@ -32,16 +32,18 @@ class StepAnswers:
     def __init__(self, runner: CoreRunner, nodes: NodeLinks) -> None:
         self._runner, self._nodes = runner, nodes
 
-    async def create_at_start(self, request: cmd.CreateStepRequest, user: Submitter) -> Json | None:
-        """Create a step when its job starts. Return None if it cannot be created now.
+    async def create_at_start(
+        self, number: int, request: cmd.CreateStepRequest, user: Submitter
+    ) -> Json | None:
+        """Create a step of a job when this starts. Return None if it cannot be created now.
 
         Without a Prolog the nodes need not say first that the job has begun.
         """
         runner = self._runner
-        job = await runner.job_start(request.job, is_early=not runner.settings.jobs.prolog)
+        job = await runner.job_start(number, is_early=not runner.settings.jobs.prolog)
         variables = to_entries(allocation_variables(runner, job))
         environment = b"\0".join((request.environment, *variables))
-        request = msgspec.structs.replace(request, environment=environment)
+        request = msgspec.structs.replace(request, job=number, environment=environment)
         try:
             return await self.create_step(request, user, is_early=True)
         except FairbankError:
