@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -180,16 +181,13 @@ def test_explanation_says_why_a_job_does_not_age_and_whose_priorities_count(
     """bob has two jobs in QOS normal, 11 and 14. With one of a user at once, 14 keeps its age, and
     11 has none until then.
     """
+    since = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)
+    full = since + timedelta(days=7)  # PriorityMaxAge
     jobs = printed("fair-tree", "jobs")
-    slurm.set_output(
-        "scontrol-show-job",
-        "".join(
-            f"{re.sub('AccrueTime=[^ ]*', 'AccrueTime=Unknown', job)}\n"
-            if job.startswith("JobId=11 ")
-            else f"{job}\n"
-            for job in jobs.splitlines()
-        ),
-    )
+    jobs = re.sub("(JobId=11 .*AccrueTime=)[^ ]*", r"\g<1>Unknown", jobs)
+    for name in ("Submit", "Eligible", "Accrue"):
+        jobs = re.sub(f"(JobId=10 .*{name}Time=)[^ ]*", rf"\g<1>{since:%FT%T}", jobs)
+    slurm.set_output("scontrol-show-job", jobs)
     slurm.set_output("sacctmgr-show-qos", "normal|0|||1\nhigh|50|||\n")
     slurm.set_output(
         "sacctmgr-show-associations",
@@ -217,7 +215,7 @@ def test_explanation_says_why_a_job_does_not_age_and_whose_priorities_count(
     )
     assert "priority 0 of QOS normal, divided by 50, that of QOS high" in result.out
     lines = run("prio", "--explain", "-j", "10", "--utc").out.splitlines()
-    assert lines[3] == "    +6 per hour until 2026-11-28 23:53:19"
+    assert lines[3] == f"    +6 per hour until {full:%F %T}"
     assert lines[5].strip() == (
         "priority 20 of association alice in wg_astro, divided by 50, that of association carol in"
         " wg_bio"
@@ -266,9 +264,9 @@ def test_explanation_says_why_a_job_does_not_age_and_whose_priorities_count(
     }
     assert row["notes"]["qos"]["highest_owner"] == "QOS high"
     assert older["notes"]["age"] == {
-        "text": "+6 per hour until 2026-11-28T23:53:19Z",
-        "since": "2026-11-21T23:53:19Z",
-        "full": "2026-11-28T23:53:19Z",
+        "text": f"+6 per hour until {full:%FT%TZ}",
+        "since": f"{since:%FT%TZ}",
+        "full": f"{full:%FT%TZ}",
         "per_hour": 5.952,
         "limits": [],
     }

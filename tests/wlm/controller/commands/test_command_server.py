@@ -87,7 +87,7 @@ def test_job_gets_the_variables_of_its_submission(
 
 
 def test_job_of_a_process_and_processes_of_a_job(controller: Controller) -> None:
-    number = submit(controller, "exec sleep 1000")
+    number = submit(controller, "exec sleep 1000", nodelist="n1")
     wait_for_state(controller, number, "RUNNING")
     (process,) = controller.request("processes", job=str(number))["processes"]
     pid = process.pop("pid")
