@@ -17,7 +17,7 @@ MEMORY_MIB = 4
 ABOUT = (
     f"A launcher starts {AT_ONCE} steps that wait, and their step daemons are asked for their state"
     " 100 times each: memory that is private to one step daemon, the largest of them. Then"
-    f" {STEPS} steps of `true`, {AT_ONCE} at a time, to the end that is stored and synced."
+    f" {STEPS} steps of `true`, {AT_ONCE} at a time, to the end that is stored."
 )
 
 

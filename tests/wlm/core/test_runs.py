@@ -1217,6 +1217,17 @@ def test_run_that_was_lost_with_the_boot_of_its_node_is_forgotten_there() -> Non
     assert Send("n0", ForgetRun(run=run)) in effects
 
 
+def test_launch_without_a_script_may_fail_after_the_run_has_begun() -> None:
+    world = World(nodes=1)
+    number = world.run_one(may_requeue=False, script="")
+    (run,) = world.nodes["n0"].runs
+    world.event(ev.RunChanged("n0", run_status(run, "ended", None, cause="launch")))
+    assert world.state(number) == "RUNNING"
+    world.nodes["n0"].runs[run] = "cleared"
+    world.event(ev.RunChanged("n0", run_status(run, "cleared", None, cause="launch")))
+    assert (world.state(number), world.job(number).reason) == ("FAILED", "JobLaunchFailure")
+
+
 def test_failed_launch_counts_when_its_epilog_has_ended() -> None:
     world = World(nodes=1)
     number = world.submit()

@@ -256,43 +256,38 @@ def test_job_that_does_not_run_has_no_steps() -> None:
     assert isinstance(world.step(99), FairbankError)
 
 
-def test_step_of_a_configuring_job_waits_until_its_script_runs() -> None:
-    world = World()
+def test_step_waits_for_the_bank_and_on_the_node_for_the_begin_of_its_job() -> None:
+    world = World(socket="agent")
     job = world.submit(nodes=1)
+    assert isinstance(world.step(job), Conflict)
     world.settle()
-    world.answer_prologs()
-    assert world.job(job).state.shown == "CONFIGURING"
     refused = world.step(job)
     assert isinstance(refused, Unavailable)
     assert (refused.message, refused.field) == (f"job {job} is being configured", "busy")
-    assert isinstance(world.step(job, BOB), Forbidden)
-    assert isinstance(world.request(ev.EndStepOf(job, 0)), Conflict)
-    world.begin_all()
-    assert ranks(world.step(job)) == {"n0": (0,)}
-
-
-def test_early_step_waits_for_the_bank_alone() -> None:
-    world = World(socket="agent")
-    job = world.submit(nodes=1)
-    assert isinstance(world.step(job, is_early=True), Conflict)
-    world.settle()
-    refused = world.step(job, is_early=True)
-    assert isinstance(refused, Unavailable)
     world.answer_prologs()
-    step = world.step(job, is_early=True, key="own")
     assert world.job(job).state.shown == "CONFIGURING"
-    assert world.step(job, is_early=True, key="own") == step
+    assert isinstance(world.step(job, BOB), Forbidden)
+    step = world.step(job, key="own")
+    assert ranks(step) == {"n0": (0,)}
+    assert world.step(job, key="own") == step
+    world.advance(5)
     world.begin_all()
+    run = world.job(job).active_run
+    assert run is not None
+    assert world.core.state.steps[step.key].started == run.started
     world.end_step(step, "n0")
     assert ended(world, step).state == "COMPLETED"
 
 
-def test_early_step_ends_with_a_job_that_does_not_begin() -> None:
+@pytest.mark.parametrize("by_scancel", [False, True])
+def test_step_ends_with_a_job_that_has_not_begun(by_scancel: bool) -> None:
     world = World()
     job = world.submit(nodes=1)
     world.settle()
-    world.answer_prologs()
-    step = world.step(job, is_early=True)
+    step = world.step(job)
+    if by_scancel:
+        assert world.request(ev.EndStepOf(job, 0)) is None
+        assert world.core.state.steps[step.key].end == "CANCELLED"
     world.request(ev.CancelJob(named(job)))
     assert ended(world, step).state == "CANCELLED"
 

@@ -227,17 +227,10 @@ class World:
         return answer.number
 
     def step(
-        self,
-        job: int,
-        caller: ev.Caller = ALICE,
-        *,
-        srun: Owner | None = None,
-        is_early: bool = False,
-        **fields: Any,
+        self, job: int, caller: ev.Caller = ALICE, *, srun: Owner | None = None, **fields: Any
     ) -> Any:
         """Create a step of a job, and return it or the error. Fields are those of its request."""
-        body = ev.CreateStep(job, StepRequest(**fields), LAUNCH, srun, is_early)
-        return self.request(body, caller)
+        return self.request(ev.CreateStep(job, StepRequest(**fields), LAUNCH, srun), caller)
 
     def end_step(
         self, step: WlmStep, node: str, status: int = 0, usage: RunUsage = NO_USAGE

@@ -27,7 +27,8 @@ from fairbank.wlm.protocol.messages import (
 )
 from fairbank.wlm.stepd.step import read_start, read_step
 from tests.support.conditions import wait_until
-from tests.wlm.node.running_node import RunningNode
+from tests.wlm.node.running_node import RunningNode, StartNode
+from tests.wlm.node.test_jobs import program
 from tests.wlm.stepd.reader import Reader
 
 
@@ -128,6 +129,27 @@ def test_end_of_a_step_that_is_not_written_down_yet_is_kept(
     node.controller.ask(EndStep(run=run, step=0, number=number, reason="CANCELLED"), Accepted)
     os.kill(daemon.daemon, signal.SIGCONT)
     assert node.controller.wait_for_step(run, 0).status == (number or signal.SIGTERM)
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_step_that_waits_for_the_begin_of_its_run_is_registered(
+    start_node: StartNode, tmp_path: Path, is_cancelled: bool
+) -> None:
+    go = tmp_path / "go"
+    prolog = program(tmp_path, f"until [ -e {go} ]; do sleep 0.05; done")
+    node = start_node(prolog=str(prolog))
+    run = node.submit(b"", arguments=("/bin/sleep", "600"), output="/dev/null")
+    node.controller.send(node.step_to_start(run, "exit 3"))
+    registration = node.controller.ask(PollNode(), Registration)
+    assert [(one.step, one.end) for one in registration.steps] == [(0, None)]
+    if is_cancelled:
+        node.controller.end(run, "cancelled")
+    go.touch()
+    if is_cancelled:
+        node.controller.wait(run, "finished")
+        assert not node.directories.steps(run)
+    else:
+        assert node.controller.wait_for_step(run, 0).status == 3 << 8
 
 
 def test_step_and_its_output_outlive_a_killed_node_daemon(node: RunningNode, run: Run) -> None:

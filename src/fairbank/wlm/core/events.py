@@ -155,15 +155,13 @@ class ChangeOwner(NamedTuple):
 
 class CreateStep(NamedTuple):
     """Creation of a step of a running job. `launch` is what its tasks execute, which the core does
-    not know. `srun` is the process that will follow it. `is_early`: the job need not have begun on
-    its nodes, which let the step wait for that.
+    not know. `srun` is the process that will follow it.
     """
 
     job: int
     step: StepRequest
     launch: object
     srun: Owner | None = None
-    is_early: bool = False
 
 
 class EndStepOf(NamedTuple):

@@ -242,7 +242,7 @@ def record_change(tx: Transition, message: RunChanged) -> None:
         run = msgspec.structs.replace(run, failure=end.text)
         job = tx.put_job(job, run=run)
     if has_never_run:
-        if is_cleared and job.state is JobState.CONFIGURING:
+        if is_cleared and _may_fail_to_launch(job, run, node):
             fail_launch(tx, job, is_prolog=has_prolog_failed)
     elif end is not None and (node == run.batch_node or _ends_on_any_node(job, run, end)):
         _end(tx, job, run, node, end)
@@ -253,6 +253,16 @@ def record_change(tx: Transition, message: RunChanged) -> None:
         clear_node(tx, job, node)
     elif seen.unkillable and job.active_run is None:
         lose_node(tx, job, node)
+
+
+def _may_fail_to_launch(job: WlmJob, run: WlmRun, node: str) -> bool:
+    """Return True if a run that did not start on a node is a failed launch of its job.
+
+    Without a script it may have begun before that was known.
+    """
+    if job.state is JobState.CONFIGURING:
+        return True
+    return not job.submission.script and not run.end and node == run.batch_node
 
 
 def _ends_on_any_node(job: WlmJob, run: WlmRun, end: RunOutcome) -> bool:
@@ -271,6 +281,8 @@ def _begin(tx: Transition, job: WlmJob, run: WlmRun) -> None:
         # From here on its time limit counts.
         run = msgspec.structs.replace(run, started=tx.now)
         tx.move(job, JobEvent.BEGUN, run=run, launch_failures=0)
+        for step in tx.state.steps_of(run.run):  # they have waited for it
+            tx.put("steps", step.key, msgspec.structs.replace(step, started=tx.now))
 
 
 def _end(tx: Transition, job: WlmJob, run: WlmRun, node: str, end: RunOutcome) -> None:

@@ -202,7 +202,7 @@ class NodeRun:
         """
         ends = self._early_ends.setdefault(start.step, [])
         try:
-            await self._begun.wait()  # the batch node may have begun before this one
+            await self._begun.wait()  # the controller need not know of it yet
             seconds = await self._script.seconds_left()
             self._create_step(start, seconds)
         finally:
@@ -214,7 +214,8 @@ class NodeRun:
         """Write a step down and begin, unless it is known. `seconds` are those of its run."""
         if start.step in self.steps:
             return
-        if self.status.state != "running" or self._end is not None:
+        is_over = self._end is not None or self._script.is_ending
+        if self.status.state != "running" or is_over:
             raise Conflict(f"{self.run} is not running here", remedy="see its state: squeue")
         kill_wait = self._context.settings.kill_wait
         self._context.directories.create_step(start, kill_wait=kill_wait, seconds=seconds)
@@ -232,6 +233,15 @@ class NodeRun:
         task = self._context.start_task(coroutine)
         self._step_tasks.add(task)
         task.add_done_callback(self._step_tasks.discard)
+
+    @property
+    def step_statuses(self) -> list[StepStatus]:
+        """Statuses of its steps, also of those that wait for its begin."""
+        waiting = self._early_ends.keys() - self.steps.keys()
+        return [
+            *(step.status for step in self.steps.values()),
+            *(StepStatus(run=self.run, step=number) for number in sorted(waiting)),
+        ]
 
     async def end_step(self, request: EndStep) -> None:
         """End a step, or signal its processes, as soon as it has started.

@@ -183,7 +183,7 @@ class NodeServer:
             memory_limits=self._memory_limits,
             gpus=self._host.present(self._hosted.name),
             runs=tuple(run.status for run in self._runs.values()),
-            steps=tuple(step.status for run in self._runs.values() for step in run.steps.values()),
+            steps=tuple(status for run in self._runs.values() for status in run.step_statuses),
             spool=self._hosted.spool,
             **host._replace(cpus=cpus, memory=memory)._asdict(),
         )

@@ -31,8 +31,8 @@ class StepProcess:
     """Step daemon and the processes of its step.
 
     Invariants: `_start` is the identity of the step daemon, None until its tasks are executed;
-    `_connection` is None while there is no step daemon. `end_request` has the seconds and the
-    reason of the last request to end the step; it is sent when there is a step daemon, and so are
+    `_connection` is None while no step daemon takes requests. `end_request` has the seconds and the
+    reason of the last request to end the step; it is sent when one does, and so are
     `signals`, and `is_suspended`, the last request to suspend it or let it go on.
     `_gpus` are the numbers of its GPUs, None until they are read, and `_begun` is when the step
     daemon was connected. `kill_seconds` are those since the first SIGKILL, as the step daemon said
@@ -205,7 +205,10 @@ class StepProcess:
                 await self._connection.request(kind="over_memory", used=used, limit=limit)
 
     async def seconds_left(self) -> float | None:
-        """Return the time until the time limit; None if there is no limit, or nothing runs."""
+        """Return the time until the time limit, or that which a step daemon will have.
+
+        None: there is no limit, or the step has ended.
+        """
         if self._connection is None:
             return self._requested_seconds()
         state = await self._connection.request(kind="state", wait=None)  # a start needs the time
@@ -213,13 +216,18 @@ class StepProcess:
         return left
 
     def _requested_seconds(self) -> float | None:
-        """Return the time limit that a step daemon will have which does not take requests yet."""
         if self.end_request is not None:
             return self.end_request[0]
         try:
             return read_step(str(self._directory)).seconds
         except OSError:  # it ends just now
             return None
+
+    @property
+    def is_ending(self) -> bool:
+        """True if the last request was to end the step at once."""
+        seconds = None if self.end_request is None else self.end_request[0]
+        return seconds is not None and seconds <= 0
 
     @property
     def is_connected(self) -> bool:

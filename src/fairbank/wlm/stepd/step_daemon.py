@@ -121,6 +121,7 @@ class StepDaemon:
             self._read_failure()  # it writes to the streams
         self._streams.finish()
         self._store_end()
+        self._streams.send_all()
         # The node daemon waits for the end of this process, and frees the node then.
         if self._streams.is_wanted and os.fork() == 0:
             self._streams.drain()

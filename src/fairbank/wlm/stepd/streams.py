@@ -405,17 +405,13 @@ class StepStreams:
     # ------------------------------------------------------------------ end
 
     def finish(self) -> None:
-        """Read what the tasks have left in their pipes, and send what sruns take of it now.
-
-        No process of the step is left.
-        """
+        """Read what the tasks have left in their pipes. No process of the step is left."""
         for output in self._outputs.values():
             while output.is_open and not output.held and self._read_output(output):
                 pass
             if output.is_open and not output.held:  # a process of another step has it
                 self._close_output(output)
         self._is_finished = True
-        self._send_all()
 
     def drain(self) -> None:
         """Send what is left, until all sruns have everything, or none comes any more.
@@ -424,7 +420,7 @@ class StepStreams:
         """
         ends = time.monotonic() + DRAIN_SECONDS
         while self.is_wanted:
-            self._send_all()
+            self.send_all()
             now = time.monotonic()
             if self._readers:
                 ends = now + DRAIN_SECONDS
@@ -433,7 +429,8 @@ class StepStreams:
             self._poller.wait(_LOOK_MILLISECONDS)
             self.act(time.monotonic())
 
-    def _send_all(self) -> None:
+    def send_all(self) -> None:
+        """Send all sruns what they take now."""
         for reader in list(self._readers.values()):
             self._send(reader)
 

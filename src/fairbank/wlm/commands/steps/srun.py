@@ -86,8 +86,10 @@ def run_step(line: SubmissionWords) -> int:
                 _print_ignored_count(values)
             return _run(controller, files, step_with, options, values)
         job, code = InteractiveJob(controller, "srun"), 1
-        # A file that is missing starts no task, so it is opened before the step is created.
-        early = None if files["input"] else step_with
+        # A file that is missing starts no task, so it is opened before the step is created; what
+        # --export names may be a variable of the job.
+        has_all = options.get("export", "ALL").upper() == "ALL"
+        early = step_with if has_all and not files["input"] else None
         try:
             os.environ.update(job.allocate(line, early, has_command=False))
             own = {**values, "jobid": job.number}

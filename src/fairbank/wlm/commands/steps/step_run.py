@@ -136,7 +136,7 @@ class StepRun:
             self._streams.append(stream)
         if not self._streams:
             raise self._ended or Unavailable(f"{self._step} has ended", remedy="sacct shows it")
-        if self._options.is_attached and os.isatty(0):
+        if os.isatty(0):  # it may have changed while srun waited
             self.send_size()
         if self._stdin is not None and not wants_input:
             self._say(f"{self._step} gets its input from another srun, or has had it all")

@@ -254,15 +254,16 @@ class CommandAnswers:
         except TimeoutError:
             job = runner.state.jobs[request.job]
         check_owner(runner.state.settings, user.caller, job)
-        # A job that is CONFIGURING has nodes but takes no steps yet; a suspended one does.
         is_ready = job.state in BEGUN
+        if step is not None and (job.run is None or job.run.run != step.run):
+            step = None  # of a run that ended before it began
         variables = allocation_variables(runner, job) if is_ready else {}
         return {
             # Its nodes may still be COMPLETING.
             "state": job.state.base if job.state.has_ended else job.state.shown,
             "reason": job.shown_reason(runner.now().wall),
             "environment": variables,
-            "step": step if is_ready else None,
+            "step": self._steps.facts_of(step) if step is not None and is_ready else None,
         }
 
     async def _complete(self, request: cmd.CompleteRequest, user: Submitter) -> Json:

@@ -37,20 +37,19 @@ STEPS_MAX = 40_000
 def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
     """Create a step of a running job, and let its nodes start the tasks.
 
-    A repeated request gets the step that it has created, if that runs.
+    Until the job has begun there, the nodes let the step wait. A repeated request gets the step
+    that it has created, if that runs.
 
     Raises:
-        Unavailable: other steps have the cores or GPUs, the job is configuring or suspended, or a
-            node of the step is not connected.
+        Unavailable: other steps have the cores or GPUs, the job waits for the bank or is suspended,
+            or a node of the step is not connected.
         FairbankError: the job is not running, belongs to another user, or has too little.
     """
     job = _own_job(tx, caller, body.job)
-    run = job.active_run
-    if job.state is JobState.CONFIGURING and not (body.is_early and run and run.is_allowed):
-        # Its Prolog runs, or its script, of which the node has not reported yet.
-        raise Unavailable(f"job {job.name} is being configured", field="busy")
-    if run is None:
+    if (run := job.active_run) is None:
         raise _no_steps(job)
+    if not run.is_allowed:
+        raise Unavailable(f"job {job.name} is being configured", field="busy")
     others, key = tx.state.steps_of(run.run), body.step.key
     if key and (known := next((one for one in others if one.request.key == key), None)):
         return known
@@ -87,7 +86,9 @@ def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
 
 def end(tx: Transition, caller: Caller, body: EndStepOf) -> None:
     """End a step, or send its tasks a signal. Raises NotFound if it has ended."""
-    job, run = _begun_job(tx, caller, body.job)
+    job = _own_job(tx, caller, body.job)
+    if (run := job.active_run) is None:
+        raise _no_steps(job)
     if job.state is JobState.SUSPENDED and body.signal not in (0, SIGKILL):
         raise wrong_state(job, "signalled", "running")
     step = next((one for one in tx.state.steps_of(run.run) if one.number == body.step), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
@@ -18,7 +18,7 @@ from fairbank.wlm.controller.nodes.node_link import NodeLinks
 from fairbank.wlm.controller.nodes.node_requests import allocation_variables
 from fairbank.wlm.core import events as ev
 from fairbank.wlm.core.jobs import WlmJob
-from fairbank.wlm.core.steps.step import WlmStep
+from fairbank.wlm.core.steps.step import EndedStep, WlmStep
 from fairbank.wlm.protocol import commands as cmd
 from fairbank.wlm.protocol import messages as wire
 from fairbank.wlm.stepd.processes import read_process
@@ -34,7 +34,7 @@ class StepAnswers:
 
     async def create_at_start(
         self, number: int, request: cmd.CreateStepRequest, user: Submitter
-    ) -> Json | None:
+    ) -> WlmStep | None:
         """Create a step of a job when this starts. Return None if it cannot be created now.
 
         Without a Prolog the nodes need not say first that the job has begun.
@@ -45,28 +45,29 @@ class StepAnswers:
         environment = b"\0".join((request.environment, *variables))
         request = msgspec.structs.replace(request, job=number, environment=environment)
         try:
-            return await self.create_step(request, user, is_early=True)
+            return await self._create(request, user)
         except FairbankError:
             return None
 
-    async def create_step(
-        self, request: cmd.CreateStepRequest, user: Submitter, *, is_early: bool = False
-    ) -> Json:
+    async def create_step(self, request: cmd.CreateStepRequest, user: Submitter) -> Json:
+        return self.facts_of(await self._create(request, user))
+
+    async def _create(self, request: cmd.CreateStepRequest, user: Submitter) -> WlmStep:
+        """Create a step, or return the one that the same request has created."""
         body = build_step(request, process_owner(user.pid), self._runner.state)
-        body = body._replace(is_early=is_early)
-        step = await self._ended_step(request, user) if request.repeated else None
-        if step is None:
-            step = cast("WlmStep", await self._runner.request(user.caller, body))
-            self._check_registered(step)
-            return self._facts_of(step, step.left)
-        return self._facts_of(step)
+        if request.repeated and (step := await self._ended_step(request, user)) is not None:
+            return step
+        step = cast("WlmStep", await self._runner.request(user.caller, body))
+        self._check_registered(step)
+        return step
 
     async def _ended_step(self, request: cmd.CreateStepRequest, user: Submitter) -> WlmStep | None:
         """Return the step that was created by the same request, if it has ended."""
         jobs = own_jobs(self._runner.state, str(request.job), user.caller)
         await self._runner.committed()
         ended = await self._runner.ended_steps([job.run.run for job in jobs if job.run is not None])
-        return next((one.step for one in ended if one.step.request.key == request.key), None)
+        steps = (_without_nodes(one) for one in ended)
+        return next((step for step in steps if step.request.key == request.key), None)
 
     def _check_registered(self, step: WlmStep) -> None:
         """Raise Unavailable if the directory of a step on one of its nodes is not known yet."""
@@ -78,11 +79,8 @@ class StepAnswers:
                     remedy="try again in some seconds; sinfo shows the nodes",
                 )
 
-    def _facts_of(self, step: WlmStep, running: Collection[str] = ()) -> Json:
-        """Return what srun must know to connect to the daemons of a step.
-
-        `running` are the nodes with tasks that have not ended.
-        """
+    def facts_of(self, step: WlmStep) -> Json:
+        """Return what srun must know to connect to the daemons of a step."""
         registered = self._nodes.registrations
         nodes = [
             {
@@ -91,7 +89,7 @@ class StepAnswers:
                 "directory": wire.step_directory(
                     registered[grant.node].spool, step.run, step.number
                 ),
-                "is_running": grant.node in running,
+                "is_running": grant.node in step.left,
             }
             for grant in step.grants
             if grant.node in registered
@@ -106,8 +104,7 @@ class StepAnswers:
         if len(matching) == 1:
             (step,) = matching
             self._check_registered(step)
-            facts = self._facts_of(step, step.left)
-            return {**facts, "state": "RUNNING", "status": step.status}
+            return {**self.facts_of(step), "state": "RUNNING", "status": step.status}
         if matching:
             names = ", ".join(f"{step.run.job_id}.{step.number}" for step in matching[:20])
             raise Conflict(
@@ -118,8 +115,8 @@ class StepAnswers:
         await self._runner.committed()
         for ended in await self._runner.ended_steps(runs):
             if ended.step.number == request.step:
-                status = ended.step.status
-                return {**self._facts_of(ended.step), "state": ended.state, "status": status}
+                step = _without_nodes(ended)
+                return {**self.facts_of(step), "state": ended.state, "status": step.status}
         what = "step that runs" if request.step is None else f"step {request.step}"
         raise NotFound(
             f"job {request.job} has no {what}", field="step", remedy="sacct lists its steps"
@@ -201,6 +198,11 @@ class StepAnswers:
         rest = holder.seconds
         ends = None if rest is None else self._runner.now().wall + round(rest)
         return {"job": None if holder.run is None else str(holder.run.job_id), "ends": ends}
+
+
+def _without_nodes(ended: EndedStep) -> WlmStep:
+    """Return a step that has ended. Its nodes may not have reported that."""
+    return msgspec.structs.replace(ended.step, left=())
 
 
 def _step_name(step: int | None, *, has_script: bool) -> str:
