@@ -7,7 +7,6 @@ not longer than this lives. A client that a fork cannot replace runs its command
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import gc
 import os
@@ -30,8 +29,6 @@ from fairbank.wlm.commands import program
 _BACKLOG = 128  # commands that are started at once
 _CLIENT_SECONDS = 10.0
 """Longest wait for each message of a client."""
-_QUIET_MILLISECONDS = 30
-"""Wait for a client before memory is copied: many commands at once have no time for that."""
 _PAUSE_SECONDS = 0.1
 """Pause after a fork that failed."""
 _LATER_MODULES = ("job_submission", "steps.background", "steps.multi_prog", "steps.srun")
@@ -45,9 +42,6 @@ _DESCRIPTORS_MAX = 253
 _OWN_DESCRIPTORS = 256
 """First number for the descriptors of the fork itself."""
 _MESSAGE_MAX = 4_096  # of as many numbers
-_MADV_POPULATE_WRITE = 23  # of linux/mman.h
-_libc = ctypes.CDLL(None)
-_libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 _SIGNALS = signal.valid_signals()
 _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 
@@ -120,25 +114,11 @@ def _wait_for_client(listener: socket.socket, server: int) -> None:
     poller = select.poll()
     poller.register(listener, select.POLLIN)
     poller.register(server, 0)  # an error comes without a request: the server has ended
-    if not poller.poll(_QUIET_MILLISECONDS):
-        _copy_memory()
     if server in dict(poller.poll()):
         return
     connection, _ = listener.accept()
     os.write(server, b"\n")
     _run_fork(connection, identity)
-
-
-def _copy_memory() -> None:
-    """Copy the memory that this process shares with the server, as far as it may write it.
-
-    A command would copy most of it page by page, which takes longer, and while its user waits.
-    """
-    for line in _read("/proc/self/maps").decode(errors="replace").splitlines():
-        area, mode, _, _, inode, *path = line.split(maxsplit=5)
-        if mode == "rw-p" and inode == "0" and path in ([], ["[heap]"]):
-            first, end = (int(address, 16) for address in area.split("-"))
-            _libc.madvise(first, end - first, _MADV_POPULATE_WRITE)  # Linux 5.14 and later
 
 
 def _reset_signals() -> None:
