@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import signal
+import termios
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -439,6 +440,20 @@ def test_terminal_is_that_of_the_program(shell: Shell) -> None:
         assert one.wait(60) == 0
     os.close(master)
     assert b"got hello\r\n" in shown
+
+
+def test_terminal_may_change_its_size_while_srun_waits(cluster: SmallCluster, shell: Shell) -> None:
+    master, slave = pty.openpty()
+    termios.tcsetwinsize(master, (20, 70))
+    script = "until [ \"$(stty size)\" = '31 91' ]; do sleep 0.05; done; echo resized"
+    with stopped_node(cluster):
+        process = shell.start("srun", "--pty", *sh(script), stdin=slave, stdout=slave, stderr=slave)
+        wait_until(cluster.busy_jobs, "nodes for the job")
+        termios.tcsetwinsize(master, (31, 91))
+    os.close(slave)
+    _read_until(master, b"resized")
+    assert process.wait(60) == 0
+    os.close(master)
 
 
 def _read_until(descriptor: int, text: bytes) -> bytes:
