@@ -463,6 +463,16 @@ def _read_until(descriptor: int, text: bytes) -> bytes:
     return shown
 
 
+def test_job_whose_step_cannot_be_requested_is_cancelled(
+    cluster: SmallCluster, shell: Shell
+) -> None:
+    (shell.directory / "programs").write_bytes(b"0 echo \xff\n")
+    code, out, err = shell.run("srun", "-n", "1", "--multi-prog", "programs")
+    assert (code, out) == (1, [])
+    assert "is not UTF-8" in err[0]
+    wait_until(lambda: not cluster.busy_jobs(), "the end of the job")
+
+
 def test_tasks_may_have_programs_of_their_own(shell: Shell) -> None:
     lines = "# rank program\n0 echo first %t %o\n1,3 echo 'two words' %t %o\n* echo other %t\n"
     (shell.directory / "programs").write_text(lines)

@@ -279,6 +279,20 @@ def test_step_waits_for_the_bank_and_on_the_node_for_the_begin_of_its_job() -> N
     assert ended(world, step).state == "COMPLETED"
 
 
+def test_step_whose_begin_is_known_late_ran_as_long_as_its_node_says() -> None:
+    world = World()
+    job = world.submit(nodes=1)
+    world.settle()
+    step = world.step(job)
+    world.advance(9)
+    world.begin_all()
+    end = RunOutcome(cause="exit", status=0, ended=world.now.wall - 2, elapsed_seconds=6.0)
+    status = StepStatus(run=step.run, step=0, end=end)
+    world.event(ev.StepChanged("n0", status))
+    record = ended(world, step)
+    assert (record.elapsed, record.ended) == (6, world.now.wall - 2)
+
+
 @pytest.mark.parametrize("by_scancel", [False, True])
 def test_step_ends_with_a_job_that_has_not_begun(by_scancel: bool) -> None:
     world = World()

@@ -125,10 +125,11 @@ def test_end_of_a_step_that_is_not_written_down_yet_is_kept(
     daemon = read_start(str(node.directories.path(run)))
     assert daemon is not None
     os.kill(daemon.daemon, signal.SIGSTOP)  # the start asks it for the time that is left
-    node.controller.send(node.step_to_start(run, "exec sleep 600"))
+    node.controller.send(node.step_to_start(run, "touch ran; exec sleep 600"))
     node.controller.ask(EndStep(run=run, step=0, number=number, reason="CANCELLED"), Accepted)
     os.kill(daemon.daemon, signal.SIGCONT)
     assert node.controller.wait_for_step(run, 0).status == (number or signal.SIGTERM)
+    assert number or not (node.folder / "ran").exists()
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
@@ -146,7 +147,7 @@ def test_step_that_waits_for_the_begin_of_its_run_is_registered(
         node.controller.end(run, "cancelled")
     go.touch()
     if is_cancelled:
-        node.controller.wait(run, "finished")
+        assert node.controller.wait_for_step(run, 0).cause == "launch"
         assert not node.directories.steps(run)
     else:
         assert node.controller.wait_for_step(run, 0).status == 3 << 8

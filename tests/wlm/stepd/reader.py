@@ -43,12 +43,12 @@ class Reader:
             self.send(frames.CREDIT, credit)
 
     def send(self, kind: int, number: int = 0, body: bytes = b"") -> None:
-        with suppress(BrokenPipeError):  # it has sent everything, and ended
-            self.connection.sendall(encode_frame(Frame(kind, number, body)))
+        self.connection.sendall(encode_frame(Frame(kind, number, body)))
 
     def write(self, kind: int, rank: int, count: int) -> None:
         """Say that some output is written."""
-        self.send(frames.WRITTEN, rank, struct.pack("!BQ", kind, count))
+        with suppress(BrokenPipeError):  # it has sent everything, and ended
+            self.send(frames.WRITTEN, rank, struct.pack("!BQ", kind, count))
 
     def receive(self, *, is_generous: bool = True) -> bool:
         """Take what comes next, and say that it is written. Return False at the end of the
@@ -80,7 +80,8 @@ class Reader:
                 case frames.FINISHED:
                     self.is_finished = True
         if taken and is_generous:
-            self.send(frames.CREDIT, taken)
+            with suppress(BrokenPipeError):
+                self.send(frames.CREDIT, taken)
         return bool(data)
 
     def receive_all(self) -> None:

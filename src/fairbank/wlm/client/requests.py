@@ -154,10 +154,11 @@ def wait_for_start(
     """
     # The answer may come a moment after the time is over.
     silence = None if seconds is None else seconds + ANSWER_SECONDS
-    wanted = None
+    wanted: dict[str, Any] = {}
     if step is not None:
-        wanted = {"request": "create-step", "version": VERSION, **_step_fields(job, step)}
-    answer = controller.request("wait-start", seconds=silence, job=job, within=seconds, step=wanted)
+        nested = {"request": "create-step", "version": VERSION, **_step_fields(job, step)}
+        wanted["step"] = nested
+    answer = controller.request("wait-start", seconds=silence, job=job, within=seconds, **wanted)
     created = answer.pop("step")
     return AwaitedJob(**answer, step=None if created is None else _started_step(job, created))
 

@@ -103,7 +103,7 @@ class JobEvent(Enum):
     PREEMPTED = auto()
     DEADLINE = auto()
     ALLOCATED = auto()
-    BEGUN = auto()  # the batch script runs
+    BEGUN = auto()  # the batch script runs, or there is none
     SUSPENDED = auto()
     RESUMED = auto()
     REQUEUED = auto()
@@ -131,7 +131,7 @@ _CLEARED = {
     **{S(f"{state.value} COMPLETING"): state for state in ENDED},
 }
 BEGUN = frozenset({S.RUNNING, S.SUSPENDED})
-"""States of a job whose script has begun, and has not ended."""
+"""States of a job that has begun on its batch node, and has not ended."""
 _WITH_NODES = BEGUN | {S.CONFIGURING}
 _COMPLETING = frozenset(state for state, cleared in _CLEARED.items() if cleared in ENDED)
 _CLEANING = _CLEARED.keys() - _COMPLETING

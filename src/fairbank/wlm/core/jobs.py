@@ -26,6 +26,9 @@ from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.wlm.core.job_states import JobState
 from fairbank.wlm.protocol.messages import RunOutcome
 
+DELAY_SECONDS = 1
+"""Difference between the begin of a run or step and the time of its message that is no delay."""
+
 
 class Moment(NamedTuple):
     """Time of an event, in seconds.
@@ -176,7 +179,7 @@ class WlmRun(msgspec.Struct, frozen=True, kw_only=True):
 
     allocated   time of its allocation
     is_allowed  the start was sent to its nodes: the bank allowed it, or there is no bank
-    started     begin of its batch script, from which its limit counts
+    started     its begin on the batch node, from which its limit counts
     ended       time at which its script ended, or its end was decided: its processes may live on
     end         final state, or REQUEUED; empty: it has not ended
     status      exit status of wait(2)

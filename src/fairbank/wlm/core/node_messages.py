@@ -16,7 +16,7 @@ from fairbank.core.errors import Conflict
 from fairbank.wlm.core.ends import ENDED_BY_SIGNAL, clear_node, end_script, fail_launch, lose_node
 from fairbank.wlm.core.events import NodeRegistered, NodeSilent, RunChanged
 from fairbank.wlm.core.job_states import BEGUN, JobEvent, JobState
-from fairbank.wlm.core.jobs import WlmJob, WlmRun, end_time, later
+from fairbank.wlm.core.jobs import DELAY_SECONDS, WlmJob, WlmRun, end_time, later
 from fairbank.wlm.core.node_states import NodeCondition, NodeEvent, next_condition
 from fairbank.wlm.core.starts import send_limit_to, send_start_to
 from fairbank.wlm.core.state import NodeResources
@@ -40,8 +40,6 @@ CONTROLLER = "slurm"
 """Name of the controller as the author of a node's reason."""
 _NOT_RESPONDING = "Not responding"
 """Reason of a silent node. As in Slurm, it is the only one that the controller replaces."""
-DELAY_SECONDS = 1
-"""Difference between the begin of a script and the time of its message that is no delay."""
 _FAULTS = frozenset({"exit", "launch", "prolog", "step_daemon_killed"})
 """Causes of ends that come with what went wrong, if anything did."""
 _NEVER, _IF_SILENT = 0, 1
@@ -262,7 +260,8 @@ def _may_fail_to_launch(job: WlmJob, run: WlmRun, node: str) -> bool:
     """
     if job.state is JobState.CONFIGURING:
         return True
-    return not job.submission.script and not run.end and node == run.batch_node
+    ends_job = node == run.batch_node or not job.submission.no_kill
+    return not job.submission.script and not run.end and ends_job
 
 
 def _ends_on_any_node(job: WlmJob, run: WlmRun, end: RunOutcome) -> bool:

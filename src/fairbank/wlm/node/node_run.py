@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairbank.cluster.job import Run
-from fairbank.core.errors import Conflict, Unavailable
+from fairbank.core.errors import Conflict, FairbankError, Unavailable
 from fairbank.core.os_errors import translate_os_error
 from fairbank.wlm.node.control_group import remove_group
 from fairbank.wlm.node.job_directory import JobDirectories
@@ -27,6 +28,9 @@ from fairbank.wlm.node.settings import NodeSettings
 from fairbank.wlm.node.step_process import StepProcess
 from fairbank.wlm.node.usage import proportional_bytes, resident_bytes
 from fairbank.wlm.protocol.messages import (
+    SIGKILL,
+    SIGTERM,
+    EndCause,
     EndJob,
     EndStep,
     ListedProcess,
@@ -71,17 +75,14 @@ class NodeRun:
     Invariants: `status` is what the controller knows, or will know after the next registration.
     `steps` are those beside the batch script that the controller has not forgotten, by number, and
     `_step_tasks` bring them to their ends. `_early_ends` are the requests to end a step that came
-    before it was written down, by its number. `_begun`: the script has begun, or will not.
+    before it was written down, by its number. `_begun`: the run has begun, or will not.
     `_memory` is the limit in bytes, None until it is read.
     """
 
     def __init__(self, stored: StoredRun, context: NodeContext) -> None:
         self._stored, self._context = stored, context
         self.directory = context.directories.path(stored.run)
-        # The host may have gone down before files of an earlier boot were on its disk.
-        is_of_boot = stored.boot_id == context.boot_id
-        has_started = is_of_boot and read_start(str(self.directory)) is not None
-        state: RunState = "running" if has_started else "prolog"
+        state: RunState = "running" if read_start(str(self.directory)) else "prolog"
         self.status = RunStatus(
             run=stored.run,
             state="finished" if stored.end else state,
@@ -204,11 +205,25 @@ class NodeRun:
         try:
             await self._begun.wait()  # the controller need not know of it yet
             seconds = await self._script.seconds_left()
+            cancel = next((end for end in ends if end.number in (0, SIGKILL)), None)
+            if cancel is not None:
+                self._end_unstarted(start.step, "request", cancel.reason, SIGTERM)
+                return
             self._create_step(start, seconds)
+        except FairbankError as error:
+            # The controller may have connected again since it sent the request.
+            self._end_unstarted(start.step, "launch", error.message)
+            raise
         finally:
             self._early_ends.pop(start.step, None)
         while ends:
             await self.end_step(ends.pop(0))
+
+    def _end_unstarted(
+        self, step: int, cause: EndCause, text: str, status: int | None = None
+    ) -> None:
+        end = RunOutcome(cause=cause, status=status, text=text, ended=time.time())
+        self._context.notify(StepStatus(run=self.run, step=step, end=end))
 
     def _create_step(self, start: StartStep, seconds: float | None) -> None:
         """Write a step down and begin, unless it is known. `seconds` are those of its run."""
@@ -415,7 +430,7 @@ class NodeRun:
             try:
                 step = read_step(str(self.directory))
                 self._memory = 0 if step.memory_group else step.memory << 20
-            except OSError:  # it ends just now
+            except (OSError, ValueError):  # it ends just now, or did with a crash of the host
                 return 0
         return self._memory
 

@@ -219,9 +219,10 @@ class WaitStartRequest(CommandRequest, frozen=True, tag="wait-start"):
     """Wait for the start of a job, at most `within` some seconds; null: as long as it takes.
 
     Answer: its `state` and `reason`, and when it runs the `environment` of its first node. With the
-    request of a `step`, that is created as soon as the job has its nodes, and gets the variables of
-    the job. Then the answer has the `step` as that to `create-step`. It is null if the step could
-    not be created; that request says why.
+    request of a `step` of this job, that is created when the start of the job is sent to the nodes,
+    or with a Prolog when the job has begun, and gets its variables. When the job runs, the answer
+    has the `step` as the answer to `create-step` has it; null: it was not created, and
+    `create-step` says why.
     """
 
     job: int

@@ -166,7 +166,7 @@ def read_start(directory: str) -> StepStart | None:
     """Return the identity of the step daemon; None if it has not started the script."""
     try:
         start = StepStart(**_read(directory, STARTED))
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):  # a crash of the host may leave it empty
         return None
     return None if start == _FORBIDDEN else start
 

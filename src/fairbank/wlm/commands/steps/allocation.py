@@ -82,6 +82,9 @@ class InteractiveJob:
         except FairbankError as error:
             text = f"{self._name}: error: Unable to allocate resources: "
             print_failure(self._name, error, text)
+            if self.number:  # its step was refused with the wait
+                self._cancel()
+            self.number = 0
             raise Revoked from error
         if not started.environment:
             if started.state not in _ENDED:  # --immediate

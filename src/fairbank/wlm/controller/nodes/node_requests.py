@@ -60,7 +60,7 @@ def allocation_variables(runner: CoreRunner, job: WlmJob) -> dict[str, str]:
         return {}
     start = StartRun(run, job.request, job.submission, None)
     tasks = array_tasks(runner.state, job.request.array)
-    begun = (run.started or run.allocated).wall
+    begun = (run.started or runner.now()).wall
     wanted = runner.state.wanted_in(run.allocation.partition, job.request)
     variables = run_variables(start, wanted, tasks, begun)
     del variables["ENVIRONMENT"]

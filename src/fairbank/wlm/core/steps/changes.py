@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fairbank.wlm.core.events import StepChanged
-from fairbank.wlm.core.jobs import Moment, WlmRun, end_time, later
+from fairbank.wlm.core.jobs import DELAY_SECONDS, Moment, WlmRun, end_time, later
 from fairbank.wlm.core.steps.step import EndedStep, StepUsage, WlmStep
 from fairbank.wlm.core.transition import Transition
 from fairbank.wlm.protocol.frames import OUT_OF_MEMORY_STATUS
@@ -63,7 +63,15 @@ def _record(tx: Transition, node: str, seen: StepStatus) -> None:
 def _end_on(tx: Transition, step: WlmStep, node: str, outcome: RunOutcome | None) -> None:
     """Note that no task of a step is left on a node. `outcome` None: the node has lost them."""
     usage = None if outcome is None else outcome.usage
-    ended = tx.now if outcome is None else end_time(outcome, step.started, tx.now)
+    job = tx.state.job_of(step.run)
+    run = None if job is None else job.run
+    # It may have waited for the begin of its run, of which the controller has learned late.
+    since = run.allocated if run is not None and run.started == step.started else step.started
+    ended = tx.now if outcome is None else end_time(outcome, since, tx.now)
+    if outcome is not None and outcome.status is not None:
+        began = later(ended.minus(round(outcome.elapsed_seconds)), since)
+        if step.started.mono - began.mono > DELAY_SECONDS:
+            step = msgspec.structs.replace(step, started=began)
     ended = later(step.ended or ended, ended)
     if outcome is None:
         step = fail(tx, step, node, "the node does not know it")

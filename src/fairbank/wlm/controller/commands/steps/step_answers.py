@@ -35,7 +35,7 @@ class StepAnswers:
     async def create_at_start(
         self, number: int, request: cmd.CreateStepRequest, user: Submitter
     ) -> WlmStep | None:
-        """Create a step of a job when this starts. Return None if it cannot be created now.
+        """Create a step when its job starts. Return None if it cannot be created then.
 
         Without a Prolog the nodes need not say first that the job has begun.
         """
@@ -54,9 +54,16 @@ class StepAnswers:
 
     async def _create(self, request: cmd.CreateStepRequest, user: Submitter) -> WlmStep:
         """Create a step, or return the one that the same request has created."""
-        body = build_step(request, process_owner(user.pid), self._runner.state)
-        if request.repeated and (step := await self._ended_step(request, user)) is not None:
-            return step
+        state = self._runner.state
+        body = build_step(request, process_owner(user.pid), state)
+        job = state.jobs[request.job]
+        running = () if job.run is None else state.steps_of(job.run.run)
+        # First: one that ends now must not be missed by the core and among those that have ended.
+        is_known = any(step.request.key == request.key for step in running)
+        if request.repeated and not is_known:
+            ended = await self._ended_step(request, user)
+            if ended is not None:
+                return ended
         step = cast("WlmStep", await self._runner.request(user.caller, body))
         self._check_registered(step)
         return step
