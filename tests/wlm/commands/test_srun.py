@@ -463,6 +463,11 @@ def _read_until(descriptor: int, text: bytes) -> bytes:
     return shown
 
 
+def test_variable_that_export_sets_is_not_that_of_the_job(shell: Shell) -> None:
+    words = sh("echo $SLURM_JOB_NAME $SLURM_JOB_NUM_NODES")
+    assert shell.run("srun", "--export=ALL,SLURM_JOB_NAME=own", *words) == (0, ["own 1"], [])
+
+
 def test_job_whose_step_cannot_be_requested_is_cancelled(
     cluster: SmallCluster, shell: Shell
 ) -> None:

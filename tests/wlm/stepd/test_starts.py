@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.wlm.stepd.step import NO_START_STATUS, StepTask
+from fairbank.wlm.stepd.step import NO_START_STATUS, STARTED, StepTask, read_start
 from tests.support.conditions import wait_until
 from tests.support.small_disk import fill, small_disk
 from tests.wlm.stepd.conftest import StartStep
@@ -293,3 +293,8 @@ def test_long_directory_has_a_socket(launcher: StartedLauncher, tmp_path: Path) 
     step = StartedStep(launcher, deep / "step", "exec sleep 600")
     step.end("cancelled")
     assert step.wait().reason == "cancelled"
+
+
+def test_file_of_a_start_that_a_crash_of_the_host_left_empty_is_none(tmp_path: Path) -> None:
+    (tmp_path / STARTED).touch()
+    assert read_start(str(tmp_path)) is None
