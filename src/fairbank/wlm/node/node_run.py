@@ -201,6 +201,8 @@ class NodeRun:
             Conflict: the run has ended, or has not begun.
             FairbankError: the step cannot be written down.
         """
+        if start.step in self.steps:
+            return
         ends = self._early_ends.setdefault(start.step, [])
         try:
             await self._begun.wait()  # the controller need not know of it yet

@@ -45,9 +45,7 @@ def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
             or a node of the step is not connected.
         FairbankError: the job is not running, belongs to another user, or has too little.
     """
-    job = _own_job(tx, caller, body.job)
-    if (run := job.active_run) is None:
-        raise _no_steps(job)
+    job, run = _job_with_nodes(tx, caller, body.job)
     if not run.is_allowed:
         raise Unavailable(f"job {job.name} is being configured", field="busy")
     others, key = tx.state.steps_of(run.run), body.step.key
@@ -86,9 +84,7 @@ def create(tx: Transition, caller: Caller, body: CreateStep) -> WlmStep:
 
 def end(tx: Transition, caller: Caller, body: EndStepOf) -> None:
     """End a step, or send its tasks a signal. Raises NotFound if it has ended."""
-    job = _own_job(tx, caller, body.job)
-    if (run := job.active_run) is None:
-        raise _no_steps(job)
+    job, run = _job_with_nodes(tx, caller, body.job)
     if job.state is JobState.SUSPENDED and body.signal not in (0, SIGKILL):
         raise wrong_state(job, "signalled", "running")
     step = next((one for one in tx.state.steps_of(run.run) if one.number == body.step), None)
@@ -155,10 +151,16 @@ def _own_job(tx: Transition, caller: Caller, number: int) -> WlmJob:
     return job
 
 
-def _begun_job(tx: Transition, caller: Caller, number: int) -> tuple[WlmJob, WlmRun]:
+def _job_with_nodes(tx: Transition, caller: Caller, number: int) -> tuple[WlmJob, WlmRun]:
     job = _own_job(tx, caller, number)
-    run = job.active_run
-    if run is None or job.state not in BEGUN:
+    if (run := job.active_run) is None:
+        raise _no_steps(job)
+    return job, run
+
+
+def _begun_job(tx: Transition, caller: Caller, number: int) -> tuple[WlmJob, WlmRun]:
+    job, run = _job_with_nodes(tx, caller, number)
+    if job.state not in BEGUN:
         raise _no_steps(job)
     return job, run
 
