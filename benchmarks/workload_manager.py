@@ -79,10 +79,8 @@ def _commands(cluster: Cluster, rounds: int) -> Table:
 def _daemons(cluster: Cluster, ready: float, slurm: lab.Cluster | str) -> Table:
     every = cluster.processes()
     memory = _mib(every)
-    before = {pid: _run_seconds(pid) for pid in every}
-    time.sleep(IDLE_SECONDS)
-    busiest = max(_run_seconds(pid) - before[pid] for pid in before)
-    idle = busiest / IDLE_SECONDS * 100
+    of_slurm = [p.pid for p in slurm.processes()] if isinstance(slurm, lab.Cluster) else []
+    idle, idle_slurm = _busiest_shares(every, of_slurm)
     ours = (
         Figure("ready", "s", (ready,)),
         Figure("memory of all processes", "MiB", (memory,)),
@@ -98,7 +96,8 @@ def _daemons(cluster: Cluster, ready: float, slurm: lab.Cluster | str) -> Table:
         " proportional set size."
     )
     if isinstance(slurm, lab.Cluster):
-        theirs = _slurm_daemons(slurm)
+        shown = "idle, of a core, the busiest process of Slurm"
+        theirs = (Figure(shown, "%", (idle_slurm,)), *_slurm_daemons(slurm))
         about += (
             f" Slurm has a slurmctld and {NODES} slurmd on the same host, and is ready when all"
             " nodes are idle."
@@ -107,6 +106,14 @@ def _daemons(cluster: Cluster, ready: float, slurm: lab.Cluster | str) -> Table:
         theirs = ()
         about += f" No Slurm: {slurm}."
     return Table("Workload manager: daemons", about, (*ours, *theirs), promises)
+
+
+def _busiest_shares(*groups: list[int]) -> list[float]:
+    """Return for each group of processes which share of a core its busiest one uses, in percent."""
+    before = {pid: _run_seconds(pid) for pids in groups for pid in pids}
+    time.sleep(IDLE_SECONDS)
+    used = {pid: _run_seconds(pid) - seconds for pid, seconds in before.items()}
+    return [max((used[pid] for pid in pids), default=0) / IDLE_SECONDS * 100 for pids in groups]
 
 
 def _slurm_daemons(slurm: lab.Cluster) -> tuple[Figure, ...]:
