@@ -80,7 +80,7 @@ def _daemons(cluster: Cluster, ready: float, slurm: lab.Cluster | str) -> Table:
     every = cluster.processes()
     memory = _mib(every)
     of_slurm = [p.pid for p in slurm.processes()] if isinstance(slurm, lab.Cluster) else []
-    idle, idle_slurm = _busiest_shares(every, of_slurm)
+    idle, idle_slurm = _busiest_shares(list(every), of_slurm)
     ours = (
         Figure("ready", "s", (ready,)),
         Figure("memory of all processes", "MiB", (memory,)),
