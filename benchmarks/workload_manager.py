@@ -156,5 +156,8 @@ def _run_seconds(pid: int) -> float:
 
 
 def _proportional_kib(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0  # the process of a command that has just ended
     return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
